@@ -61,7 +61,7 @@ struct checkpointer_state {
   }
 
   checkpointer_options options;
-  std::uint64_t scrubbed = 0; ///< The last one that was read again.
+  std::uint64_t scrubbed = 0; ///< The checkpoint that was read again last.
   std::map<chain_id, std::unique_ptr<storage::checkpoint_writer>> writers;
 
   static inline const char* name = "checkpointer";

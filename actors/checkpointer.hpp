@@ -1,4 +1,4 @@
-// storage/ as an actor: the blocking work of checkpoints, on a thread of its own.
+// Runs storage/ as an actor: the blocking work of checkpoints, on a thread of its own.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -14,8 +14,8 @@ namespace troupe {
 
 struct checkpointer_options {
   std::filesystem::path directory; ///< Made if absent.
-  server_id server = {};           ///< Whose cuts it writes.
-  std::size_t keep = 3;            ///< Committed checkpoints that commit leaves. At least 1.
+  server_id server = {};           ///< The server whose cuts it writes.
+  std::size_t keep = 3;            ///< Committed checkpoints that commit keeps. At least 1.
 };
 
 } // namespace troupe
@@ -35,9 +35,9 @@ namespace troupe {
 
 /// ~~~
 /// interface checkpointer {
-///   // Writes and verifies a chain's cut, or keeps it for the server. Only what changed since its
-///   // last one is written anew.
-///   // errors:     io_failed, damaged, in_use. Nothing of the cut remains.
+///   // Writes and verifies a shard's cut, or keeps it for the server. Writes only blocks and slabs
+///   // that changed since the last cut.
+///   // errors:     io_failed, damaged, in_use. No part of the cut remains.
 ///   // idempotent: yes.
 ///   (write_atom, storage::cut) -> checkpoint_part
 ///
@@ -46,18 +46,18 @@ namespace troupe {
 ///   // idempotent: yes.
 ///   (read_atom, uint64_t number, job_spec, vector<partition_id>) -> vector<partition_image>
 ///
-///   // Reads what the server kept of a chain; null: nothing.
+///   // Reads the local state that the server kept of a shard; null: none.
 ///   // errors:     io_failed, damaged, version_mismatch.
 ///   // idempotent: yes.
 ///   (read_atom, chain_id, job_spec, vector<partition_id>) -> shared_ptr<storage::local_state>
 ///
-///   // Looks for the newest checkpoint that is committed and undamaged.
+///   // Finds the newest checkpoint that is committed and undamaged.
 ///   // unreadable: numbers that a server could not read; they are passed over.
 ///   // errors:     io_failed, wrong_job.
 ///   // idempotent: yes.
 ///   (find_atom, job_spec, vector<uint64_t> unreadable) -> storage::found
 ///
-///   // Makes a checkpoint exist, then removes those beyond options::keep.
+///   // Commits a checkpoint, then removes those beyond options::keep.
 ///   // reply:      its number.
 ///   // errors:     io_failed.
 ///   // idempotent: yes.
@@ -71,7 +71,7 @@ namespace troupe {
 /// ~~~
 ///
 /// Ordering:  one request at a time, in order of arrival.
-/// Lifetime:  until its last handle is dropped; what it writes then is finished first.
+/// Lifetime:  until its last handle is dropped; a write under way is finished first.
 /// Capacity:  the mailbox; a server sends one cut at a time.
 using checkpointer = caf::typed_actor<
   caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
@@ -83,7 +83,7 @@ using checkpointer = caf::typed_actor<
   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>,
   caf::replies_to<scrub_atom>::with<std::uint64_t>>;
 
-/// Longest time that one of its requests may take: reading and checking a whole checkpoint.
+/// Longest time of one request: reading and checking a whole checkpoint.
 constexpr std::chrono::minutes storage_timeout{10};
 
 checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options);

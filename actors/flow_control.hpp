@@ -1,5 +1,6 @@
-// What bounds the requests of a process: bytes on the way to one peer, and memory of all that wait.
-// Who pushes faster than a peer applies is slowed down at the first bound, refused at the second.
+// Bounds the requests of a process: bytes on the way to one peer, and memory of all unanswered
+// pushes. A process that pushes faster than a peer applies is slowed down at the first bound,
+// refused at the second.
 #pragma once
 
 #include <atomic>
@@ -9,17 +10,17 @@
 namespace troupe {
 
 struct send_limits {
-  /// Bytes that open requests to one peer bring or ask for. More: faster over a long way; less: a
-  /// small request is behind less. One request alone may be larger.
+  /// Bytes that open requests to one peer carry or ask for. More: faster over a slow path. Less: a
+  /// small request waits behind less. One request alone may be larger.
   std::uint64_t window_bytes = std::uint64_t{128} << 20;
-  /// Memory of all pushes of this process that are not answered yet: their values, and the copies
-  /// that are on the way. A push beyond it is refused with `overloaded`.
+  /// Memory of all unanswered pushes of this process: their values, and their copies on the way. A
+  /// push beyond it is refused with `overloaded`.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  /// Keys that a peer was sent before are named and not sent again. False: for measuring.
+  /// Name keys that a peer was sent before, instead of sending them again. False: for measuring.
   bool key_cache = true;
 };
 
-/// Bytes of requests and of their answers, whole frames.
+/// Bytes of requests and of their replies, whole frames.
 struct request_traffic {
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_bytes = 0;
@@ -27,12 +28,12 @@ struct request_traffic {
 
 namespace detail {
 
-/// The memory of a process's unanswered pushes. Thread-safe.
+/// Counts the memory of a process's unanswered pushes. Thread-safe.
 class push_quota {
 public:
   explicit push_quota(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// False where it would be too much; but one push alone may always go.
+  /// Returns false if it would exceed the bound; one push alone may always go.
   bool take(std::uint64_t bytes) {
     auto taken = taken_.load();
     do {
@@ -44,7 +45,7 @@ public:
   void take_in_any_case(std::uint64_t bytes) { taken_ += bytes; }
   void give_back(std::uint64_t bytes) { taken_ -= bytes; }
 
-  /// Time that requests spent waiting for a window, all together.
+  /// Returns the time that requests spent waiting for a window, in total.
   std::chrono::nanoseconds waited() const { return std::chrono::nanoseconds{waited_ns_.load()}; }
   void add_waited(std::chrono::nanoseconds time) { waited_ns_ += time.count(); }
 

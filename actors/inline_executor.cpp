@@ -10,7 +10,8 @@ namespace troupe {
 
 namespace {
 
-/// Time of one run(). Whoever waits for the lane's thread waits so long, and for one message more.
+/// Longest time of one run(), beside its last message: the lane's thread does no other work
+/// meanwhile.
 constexpr std::chrono::milliseconds run_time_max{2};
 
 } // namespace

@@ -1,5 +1,5 @@
-// The one interface of the data path, and the two of the control path, as CAF handles. Everything
-// that holds or forwards parameters is a kv; a graph is kvs handed to each other.
+// Declares the interface of the data path and the two of the control path, as CAF handles. Every
+// actor that holds or forwards parameters is a kv; a graph is kvs handed to each other.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,7 +14,7 @@
 #include <chrono>
 #include <functional>
 
-// All of them travel inside one process only; between processes they go by links as wire messages.
+// These travel inside one process only; between processes links send them as wire messages.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request_list)
@@ -44,15 +44,15 @@ namespace troupe {
 /// ~~~
 /// interface kv {
 ///   // push: accumulates one batch's gradients under the ranges of its pieces. pull: reads current
-///   // values, within the consistency of the tables named; after the push, where there are both.
-///   // reply:      the receipt after the update was applied (or had been before); values, whose
+///   // values, within the consistency of the named tables; after the push, if there are both.
+///   // reply:      the push reply after the update was applied (or had been before); values, whose
 ///   //             pieces cover the ranges.
 ///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed, overloaded,
 ///   //             sum_not_applicable (a sum of batches; each may come alone), device_failed;
-///   //             not_ready, peer_lost, timed_out (retry). On an error of the pull, or where the
-///   //             answer was lost, the push may have been applied.
-///   //             not_yet: a pull alone has waited 500 ms in vain; ask again. Where there was a
-///   //             push too, the reply then brings its receipt and no values.
+///   //             not_ready, peer_lost, timed_out (retry). On an error of the pull, or if the
+///   //             reply was lost, the push may have been applied.
+///   //             not_yet: a pull alone has waited 500 ms in vain; ask again. If there was a
+///   //             push too, the reply then has its push reply and no values.
 ///   // idempotent: yes; pushes by the batch number, for each table and partition.
 ///   (request) -> reply
 /// }
@@ -61,52 +61,53 @@ namespace troupe {
 /// Ordering: messages of one sender are handled in send order.
 using kv = caf::typed_actor<caf::replies_to<request>::with<reply>>;
 
-/// Receives answers to numbered requests, as many at a time as there are.
+/// Receives replies to numbered requests, all that are ready at a time.
 using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 
-/// A kv that many small requests reach as one message, in order. Each is answered by its number,
-/// which is the asker's, when it is done, whatever becomes of the others. One that is gone answers
-/// nothing: monitor it.
+/// Takes many small requests in one message, in order. Each is answered by the client's number for
+/// it, as soon as it is done, regardless of the others. A kv_service that has ended answers no
+/// request: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
-/// A kv that also learns of new views. Requests wait while a server is away and go on when a view
-/// says that it is back.
+/// Takes new views as well. Requests wait while a server is away, and go on when a view says that
+/// it is back.
 ///
 /// Lifetime: until its last handle is dropped or it is told to exit; open requests then end with
 ///           the sender's timeout.
-/// Capacity: holds every open request; its clients bound themselves (a worker: a few pushes).
+/// Capacity: holds every open request; its clients limit their number (a worker: a few pushes).
 using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 
-/// Receives what other replicas of its chains send.
+/// Receives the messages of the other replicas of its shards.
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
 
-/// Receives what it should be. Lifetime: until orders::stop.
+/// Receives its desired state. Lifetime: until orders::stop.
 using member_handle = caf::typed_actor<caf::reacts_to<desired_state>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
 using coordinator_handle = caf::typed_actor<caf::reacts_to<status_message, member_handle>>;
 
-/// A coordinator that also hears of broken connections (a hint, not a proof).
-/// roles/coordinator/coordinator_actor.hpp makes one; links bring reports of other processes to it.
+/// Receives broken connections as well (a hint, not a proof).
+/// roles/coordinator/coordinator_actor.hpp makes one; links bring the statuses of other processes
+/// to it.
 using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
 
-/// Makes the handle of the coordinator for a member: the actor itself, or an uplink to it.
+/// Makes the coordinator's handle for a member: the actor itself, or an uplink to it.
 using coordinator_connector = std::function<coordinator_handle(member_handle)>;
 
-/// Time between two reports of a member in which nothing happened.
+/// Time between two statuses of a member without events.
 constexpr std::chrono::milliseconds report_interval{100};
 
-/// Longest wait for one answer of a server before the request is sent again, beside the time that
+/// Longest wait for one reply of a server before the request is sent again, beside the time that
 /// its bytes take (open_requests.hpp). Pulls that wait for other workers are answered `not_yet` far
 /// earlier, so this passes only when a peer hangs.
 constexpr std::chrono::seconds request_timeout{5};
 
-/// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
+/// Convert a failure to CAF's form, and back. CAF's own errors become timed_out or peer_lost.
 caf::error to_caf(const failure& why);
 failure from_caf(const caf::error& why);
 
-/// With what a member ends that these orders stop: `fenced` and the reason where they name a
-/// failure, else nothing.
+/// Returns the error with which a member ends that these orders stop: `fenced` and the reason if
+/// they name a failure, else none.
 caf::error reason_to_end(const desired_state& what);
 
 } // namespace troupe

@@ -1,4 +1,5 @@
-// A member's end of the control path: numbers and sends its reports, and takes orders in order.
+// Connects a member to the coordinator: numbers and sends its statuses, and takes desired states in
+// order.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -15,16 +16,16 @@ namespace troupe {
 /// A part of the state of the actor that is the member.
 ///
 /// Invariants:
-/// (1) sequences of reports grow by one.
-/// (2) orders are taken by growing (term, sequence): of those that are repeated or were overtaken
-///     nothing is seen.
+/// (1) sequences of statuses grow by one.
+/// (2) desired states are taken by growing (term, sequence): repeated and overtaken ones are
+///     ignored.
 class member_port {
 public:
   /// `self` is the actor whose state this is; `job`: fingerprint of its job. Call it once, first.
   void open(caf::local_actor* self, const member_id& id, std::uint64_t job,
             const coordinator_connector& connect);
 
-  /// What `what` says to this kind of member; null where that is old, or for another kind.
+  /// Returns the body of `what`; null if it is old, or for another kind of member.
   template <class Body>
   const Body* take(const desired_state& what) {
     const auto* body = std::get_if<Body>(&what.body);
@@ -37,9 +38,9 @@ public:
 
   void send(decltype(status_message::body) what);
 
-  /// Sets the time between reports, else report_interval.
+  /// Sets the time between statuses, else report_interval.
   void report_every(std::chrono::milliseconds interval) { interval_ = interval; }
-  /// Returns whether the last report was sent so long ago.
+  /// Returns whether the last status is at least that old.
   bool due() const;
 
 private:
@@ -47,7 +48,7 @@ private:
   member_id id_;
   std::uint64_t job_ = 0;
   coordinator_handle coordinator_;
-  std::pair<std::uint64_t, std::uint64_t> newest_{0, 0}; ///< Term and sequence of the last orders.
+  std::pair<std::uint64_t, std::uint64_t> newest_{0, 0}; ///< Newest term and sequence.
   std::uint64_t sequence_ = 0;
   time_point sent_at_{0};
   std::chrono::milliseconds interval_ = report_interval;

@@ -1,5 +1,4 @@
-// A function by which a part of a process tells a person why it waits; see
-// graph/launch/notice_pipe.hpp.
+// Tells the user why a part of a process waits; see graph/launch/notice_pipe.hpp.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// The open requests of one actor: each ends with its reply, with an error, or at its deadline. One
-// scan watches all deadlines, because a timeout of CAF wakes the thread of its clock twice for each
-// request, which is a large part of what a short step costs.
+// Ends each open request of an actor with its reply, with an error, or at its deadline. One scan
+// watches all deadlines, because a timeout of CAF wakes the thread of its clock twice for each
+// request, which is a large part of a short step's cost.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -21,32 +21,32 @@
 
 namespace troupe {
 
-/// How often an actor with open requests calls expire(): deadlines are noticed so much late.
+/// Interval at which an actor with open requests calls expire(): deadlines are noticed this late.
 constexpr std::chrono::milliseconds deadline_scan_interval{500};
 
-/// The slowest network that deadlines make allowance for: 8 Mbit/s for all requests of an actor, a
-/// gigabit shared by more than a hundred of them. Where bytes move slower than this, they are sent
-/// again before they have arrived. Lower: a peer that hangs with large requests is noticed later.
+/// The slowest network that deadlines allow for: 8 Mbit/s for all requests of an actor, a gigabit
+/// shared by more than a hundred actors. On a slower network, requests are sent again before they
+/// have arrived. Lower: a peer that hangs with large requests is noticed later.
 constexpr std::uint64_t payload_bytes_per_second_min = 1'000'000;
 
 inline std::chrono::nanoseconds time_for_payload(std::uint64_t bytes) {
   return std::chrono::milliseconds{bytes / (payload_bytes_per_second_min / 1000)};
 }
 
-/// What becomes of a reply that comes after the deadline.
+/// Treatment of a reply that comes after the deadline.
 enum class late_replies {
   ignored,
-  /// On a slow network every reply may be late: a request that is made again would never end.
+  /// On a slow network every reply may be late: a request that is always repeated would never end.
   delivered
 };
 
-/// Requests with one timeout for all; beside it, each is given the time that its payload and those
-/// of the requests open before it take at payload_bytes_per_second_min. A member of the state of
+/// Requests with one timeout for all. In addition, each gets the time that its payload, and the
+/// payloads of earlier open requests, take at payload_bytes_per_second_min. Part of the state of
 /// the actor that sends them.
 ///
 /// Invariants:
-/// (1) of each request one of its two functions is called, once; what comes later is ignored, but
-///     for a reply after the deadline where late replies are delivered.
+/// (1) of each request one of its two functions is called, once. A later outcome is ignored, except
+///     a reply after the deadline if late replies are delivered.
 /// (2) open_bytes_ is the sum of the payloads of open_.
 class open_requests {
 public:
@@ -54,7 +54,7 @@ public:
                          late_replies late = late_replies::ignored)
       : timeout_(timeout), late_(late) {}
 
-  /// As self->request(to, timeout, what...).then(on_reply, on_error).
+  /// Does self->request(to, timeout, what...).then(on_reply, on_error).
   template <class Reply, class Self, class Receiver, class OnReply, class... Ts>
   void send(Self self, const Receiver& to, OnReply on_reply,
             std::function<void(const caf::error&)> on_error, Ts&&... what) {
@@ -78,7 +78,7 @@ public:
 
   bool empty() const { return open_.empty(); }
 
-  /// Ends those whose deadline has passed with caf::sec::request_timeout.
+  /// Ends requests whose deadline has passed with caf::sec::request_timeout.
   void expire(time_point now) {
     std::vector<std::uint64_t> due; // An on_error may open and close others.
     for (const auto& [number, request] : open_)

@@ -1,4 +1,4 @@
-// What a process of a job is called.
+// Names the processes of a job.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// One process of the job, whichever incarnation of it runs.
+/// One process of the job, in any incarnation.
 struct process_name {
   troupe::role role = role::worker;
   std::uint32_t index = 0;
@@ -20,10 +20,11 @@ struct process_name {
 
 inline process_name process_of(const member_id& who) { return {who.role, who.index}; }
 
-/// "server 0", "worker 3", "launcher 0"; of coordinators there is one: "coordinator".
+/// Returns "server 0", "worker 3", "launcher 0"; coordinator 0 is "coordinator", a standby
+/// "coordinator 1".
 std::string to_string(const process_name& who);
 
-/// Returns "server 3, worker 1 (and 4 more)": at most eight by name.
+/// Returns "server 3, worker 1 (and 4 more)"; names at most eight.
 std::string list_of(const std::vector<std::string>& names);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// Who waits for answers of a kv_service, and how they get them.
+// Collects the replies of a `kv_service` and sends small ones together.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -14,21 +14,21 @@
 
 namespace troupe {
 
-/// Short requests and answers travel together up to so many bytes, which is less than what a link
-/// sends at a time; and so many items, because with more the two ends would take turns instead of
-/// working at the same time.
+/// Short requests and replies travel together up to this many bytes, less than a link sends at a
+/// time, and up to this many items. With more, the two ends would take turns instead of working at
+/// the same time.
 constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
 constexpr std::size_t together_items_max = 16;
 
-/// An item of a request_list.
+/// The client of one item of a request_list.
 struct numbered_responder {
   answer_sink to;
   std::uint64_t number = 0;
 };
-/// Who asked alone has a promise.
+/// The client of a request: a promise if it came alone.
 using responder = std::variant<caf::typed_response_promise<reply>, numbered_responder>;
 
-/// Answers that are ready. A member of the state of the actor that gives them.
+/// Replies that are ready. Part of the state of the actor that gives them.
 class reply_batcher {
 public:
   void add(responder& to, std::variant<reply, failure> what) {
@@ -38,7 +38,7 @@ public:
       gather(std::get<numbered_responder>(to), std::move(what));
   }
 
-  /// To be called at the end of each event: sends what was gathered, short answers together.
+  /// Sends the collected replies, short ones together. Call it at the end of each event.
   template <class Self>
   void send(Self self) {
     bytes_ = 0;
@@ -46,7 +46,7 @@ public:
       self->send(each.to, std::move(each.list));
   }
 
-  /// The same within an event, where so much was gathered that it should not wait.
+  /// Sends them within an event if there are more than 1 MiB, which should not wait.
   template <class Self>
   void send_if_much(Self self) {
     if (bytes_ > much_bytes)

@@ -1,5 +1,5 @@
-// When an actor ticks next: when what it decides with is due, and while requests are open often
-// enough to see their deadlines pass.
+// Schedules an actor's ticks: when its state machine has an event due, and often enough while
+// requests are open to notice their deadlines.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -13,13 +13,13 @@ namespace troupe {
 
 class tick_timer {
 public:
-  /// To be called at each tick.
+  /// Call it at each tick.
   void ticked(time_point now) {
     if (at_ && *at_ <= now)
       at_.reset();
   }
 
-  /// Sends a tick when it is due; none where an earlier one is on its way, after which this is
+  /// Sends a tick when it is due. Sends none if an earlier tick is under way, after which this is
   /// called again.
   template <class Self>
   void arm(Self& self, std::optional<time_point> due, bool has_requests) {
@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  std::optional<time_point> at_; ///< When the next tick comes; a later one may come too.
+  std::optional<time_point> at_; ///< Time of the next tick; later ticks may be under way too.
 };
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// How long a thread looks again and again for what it waits for before it sleeps.
+// Chooses how long a thread polls for an event before it sleeps.
 #pragma once
 
 #include <algorithm>
@@ -6,19 +6,19 @@
 
 namespace troupe::detail {
 
-/// To be woken costs 25 to 50 us, most of a short round trip. So after a short wait the next one
-/// begins with looking. Where that was in vain it is left out 2, 4, ... 64 times: who looks takes
-/// time from others, on some processors even from the core beside it.
+/// Waking a sleeping thread costs 25 to 50 us, most of a short round trip. So after a short wait
+/// the next one begins with polling. After a poll in vain, the next 2, 4, ... 64 short waits skip
+/// it. A polling thread takes time from others, on some processors even from the neighbouring core.
 class adaptive_spin {
 public:
-  /// The most that one wait spends on it: as long as the other side takes to be woken.
+  /// The longest poll of one wait: the time that the other side takes to be woken.
   static constexpr std::chrono::nanoseconds max = std::chrono::microseconds{50};
-  /// A wait up to this, asleep, would have been a spin had the other side not slept either.
+  /// A sleeping wait up to this would have been a poll if the other side had not slept either.
   static constexpr std::chrono::nanoseconds short_wait = 2 * max;
 
   std::chrono::nanoseconds get() const { return now_; }
 
-  /// The last wait took so long, spinning and sleeping.
+  /// Takes the duration of the last wait, polling and sleeping.
   void waited(std::chrono::nanoseconds time) {
     const bool spun = now_ > std::chrono::nanoseconds::zero();
     if (spun && time > now_) {
@@ -36,8 +36,8 @@ private:
   static constexpr int pause_max = 64;
 
   std::chrono::nanoseconds now_{0};
-  int pause_ = 1;    ///< Short waits before the next try.
-  int left_out_ = 0; ///< Of these.
+  int pause_ = 1;    ///< Short waits before the next poll.
+  int left_out_ = 0; ///< Short waits since the last poll.
 };
 
 } // namespace troupe::detail

@@ -39,7 +39,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   }
   for (int padding = 0; padding < 2 && text.ends_with(std::string(padding + 1, '=')); ++padding)
     bytes.pop_back();
-  // Whatever was not base64 comes out as another text.
+  // Input that is not base64 encodes to another text.
   return to_base64(bytes) == text ? std::optional{std::move(bytes)} : std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, with padding), in which JSON carries bytes.
+// Encodes bytes as Base64 for JSON (RFC 4648, with padding).
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace troupe::storage::detail {
 
 std::string to_base64(std::string_view bytes);
-/// Nothing where the text is not what to_base64() makes.
+/// Returns nullopt unless `text` is exactly the output of `to_base64()`.
 std::optional<std::string> from_base64(std::string_view text);
 
 } // namespace troupe::storage::detail

@@ -1,4 +1,4 @@
-// The pool of buffers: one shelf of returned memory for each size class.
+// The pool of buffers: one free list of returned memory for each size class.
 #include "base/buffer.hpp"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ struct buffer_pool::free_list {
         return;
       }
     } catch (const std::bad_alloc&) {
-      // The shelf's own list could not grow; the buffer is freed instead.
+      // The free list could not grow, so the buffer is freed.
     }
     release(memory);
   }
@@ -80,7 +80,7 @@ buffer_pool::buffer_pool(std::size_t idle_bytes_max)
 
 std::shared_ptr<std::byte> buffer_pool::bytes(std::size_t size_bytes) {
   const auto size = size_class(size_bytes);
-  // Weak, so that a buffer that outlives the pool is freed rather than shelved for nobody.
+  // The pointer is weak: a buffer that outlives the pool is freed.
   auto give_back = [home = std::weak_ptr<free_list>{free_list_}, size](std::byte* memory) {
     if (const auto alive = home.lock())
       alive->put(memory, size);

@@ -1,4 +1,4 @@
-// Memory of tensors: 64-byte aligned, reference counted, taken from a pool and returned to it.
+// Allocates the memory of tensors: 64-byte aligned, reference counted, taken from a pool.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace troupe {
 
-/// Read-only floats that stay alive while this handle does; may point into a larger buffer.
+/// Read-only floats that stay alive as long as this handle. It may point into a larger buffer.
 using float_ptr = std::shared_ptr<const float>;
 
-/// Hands out buffers and takes them back, so that the steady state allocates nothing that grows
-/// with a tensor: first touch of fresh memory is ten times slower than reuse.
-/// Thread-safe. Buffers may outlive the pool.
-/// Capacity: keeps at most `idle_bytes_max` of returned buffers; more are freed.
+/// Hands out buffers and takes them back. In steady state it allocates nothing that grows with a
+/// tensor: the first touch of fresh memory is ten times slower than reuse. Thread-safe. Buffers may
+/// outlive the pool. The pool keeps at most `idle_bytes_max` of returned buffers and frees the
+/// rest.
 class buffer_pool {
 public:
   explicit buffer_pool(std::size_t idle_bytes_max = std::size_t{1} << 30);
 
-  /// At least `size_bytes` uninitialised bytes, aligned to 64, padded to a multiple of 64.
+  /// Returns at least `size_bytes` uninitialised bytes, aligned to 64, padded to a multiple of 64.
   std::shared_ptr<std::byte> bytes(std::size_t size_bytes);
   std::shared_ptr<float> floats(std::size_t count);
 

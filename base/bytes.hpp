@@ -1,4 +1,4 @@
-// Fixed-width integers in a string of bytes, and back without ever reading past the end.
+// Writes and reads fixed-width integers in a string of bytes; never reads past the end.
 #pragma once
 
 #include <concepts>
@@ -36,7 +36,7 @@ private:
   std::string bytes_;
 };
 
-/// After reading past the end every value is 0 and complete() is false.
+/// Reads integers. After a read past the end every value is 0 and `complete()` is false.
 class byte_reader {
 public:
   explicit byte_reader(std::string_view bytes) : bytes_(bytes) {}
@@ -55,7 +55,7 @@ public:
     return static_cast<T>(value);
   }
   std::size_t left() const { return bytes_.size(); }
-  /// Everything was read, and nothing more.
+  /// Returns whether exactly all bytes were read.
   bool complete() const { return !short_ && bytes_.empty(); }
 
 private:

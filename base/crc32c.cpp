@@ -1,6 +1,7 @@
-// The instruction takes 3 cycles but a new one can start in each, so long inputs are cut into three
-// lanes that are summed side by side and then joined: crc(a + b) = shift(crc(a), |b|) ^ crc(b),
-// where shift appends zero bytes and is linear, hence four tables of 256 entries for a fixed |b|.
+// The CRC instruction takes 3 cycles, but a new one can start in each. Therefore long inputs are
+// cut into three lanes, which are summed side by side and then joined: crc(a + b) = shift(crc(a),
+// |b|) ^ crc(b). `shift` appends zero bytes. It is linear, hence four tables of 256 entries for a
+// fixed |b|.
 #include "base/crc32c.hpp"
 
 #include <array>
@@ -36,7 +37,7 @@ constexpr std::size_t lane_bytes = 4096;
 
 using shift_tables = std::array<byte_table, 4>;
 
-/// What a sum becomes when lane_bytes zero bytes follow, split by the sum's four bytes.
+/// Returns the sum after `lane_bytes` more zero bytes, split by the sum's four bytes.
 shift_tables make_shift_tables() {
   std::array<std::uint32_t, 32> image{};
   for (int bit = 0; bit < 32; ++bit) {

@@ -1,4 +1,4 @@
-// Every error that crosses an actor, a link or a file, and what its receiver does with it.
+// Defines every error that crosses an actor, a link or a file, and how its receiver reacts.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// Numbers are wire format: never reuse or renumber one, leave a "removed" note instead.
+/// The numbers are wire format: never reuse or renumber one, leave a "removed" note instead.
 enum class errc : std::uint8_t {
   // 1-19: drop the message and go on.
   /// A value of a push is NaN or infinite; the text names worker, table and key.
@@ -18,15 +18,15 @@ enum class errc : std::uint8_t {
   fenced = 2,
   /// The message belongs to a history that was rolled back.
   rolled_back = 3,
-  /// More waits for a peer than this process may hold; nothing was applied. Slow down, then again.
+  /// Too much waits for a peer in this process; the message was not applied. Slow down, then retry.
   overloaded = 4,
-  /// A push is the sum of several batches, and not all of them may be applied here: some have been,
-  /// or come from a worker that is fenced. Nothing was applied; push them one by one.
+  /// A push is the sum of several batches, of which some may not be applied here: they have been,
+  /// or their worker is fenced. No batch was applied; push the batches one by one.
   sum_not_applicable = 5,
   // 20-39: try again later.
-  /// The receiver does not (yet) hold what was asked for: restoring, or not told about it.
+  /// The receiver does not yet hold the requested object: it restores, or was not told about it.
   not_ready = 20,
-  /// A pull waits for other workers' pushes; ask again. The text says for whom.
+  /// A pull waits for pushes of other workers, which the text names; ask again.
   not_yet = 21,
   /// The connection to the peer ended, or its deadline passed.
   peer_lost = 22,
@@ -39,7 +39,7 @@ enum class errc : std::uint8_t {
   version_mismatch = 41,
   /// The peer, checkpoint or state directory belongs to another job or model.
   wrong_job = 42,
-  /// The bytes are not what their format says.
+  /// The bytes violate their format.
   malformed = 43,
   /// A file is missing, unreadable, or not writable.
   io_failed = 44,
@@ -50,13 +50,13 @@ enum class errc : std::uint8_t {
   /// A value of an option or a specification cannot be used.
   invalid_argument = 47,
   // 48 removed: diverged.
-  /// A certificate is missing or proves nothing: the peer's here, or ours there.
+  /// A certificate is missing or not accepted: the peer's here, or ours there.
   untrusted = 49,
-  /// A GPU, its driver or a library of it is missing or failed; the text says which and how.
+  /// A GPU, its driver or its library is missing or failed; the text says which and how.
   device_failed = 50,
 };
 
-/// What a receiver does with an error. Retrying is safe only for messages documented `idempotent`.
+/// A receiver's reaction to an error. Retrying is safe only for messages documented `idempotent`.
 enum class reaction { drop, retry, stop };
 
 constexpr reaction reaction_to(errc code) {
@@ -64,10 +64,10 @@ constexpr reaction reaction_to(errc code) {
   return number < 20 ? reaction::drop : number < 40 ? reaction::retry : reaction::stop;
 }
 
-/// The enumerator's own name.
+/// Returns the enumerator's own name.
 const char* to_string(errc code);
 
-/// One error: its code, and one line for a person (what is wrong first, values last).
+/// One error: its code, and one line for a person: first the fault, last the values.
 struct failure {
   errc code = errc::malformed;
   std::string text;
@@ -75,7 +75,7 @@ struct failure {
   bool operator==(const failure&) const = default;
 };
 
-/// Either a T or the reason why there is none.
+/// Holds a T or the reason why it is missing.
 template <class T>
 class [[nodiscard]] result {
 public:
@@ -95,7 +95,7 @@ private:
   std::variant<T, failure> state_;
 };
 
-/// Success without a value, or the reason.
+/// Holds success or the reason of the failure.
 template <>
 class [[nodiscard]] result<void> {
 public:

@@ -1,11 +1,11 @@
-// What a user's code threw, whatever that is, as one line for a person.
+// Describes any exception of a user's code as one line for a person.
 #pragma once
 
 #include <string>
 
 namespace troupe {
 
-/// Requires: it runs inside a catch block.
+/// Returns the text of the current exception. Requires: runs inside a catch block.
 std::string exception_text();
 
 } // namespace troupe

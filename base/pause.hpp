@@ -1,4 +1,4 @@
-// A pause between two questions to another process. Only for threads on which nothing else runs.
+// Pauses between two requests to another process. Only for threads that run nothing else.
 #pragma once
 
 #include <poll.h>

@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-/// The first character of a text: its bytes, and its number where they are UTF-8.
+/// The first character of a text: its length in bytes and, if it is UTF-8, its number.
 struct character {
   std::size_t bytes = 1;
   std::uint32_t number = 0;
@@ -38,7 +38,7 @@ character first_of(std::string_view text) {
 
 bool is_control(std::uint32_t number) { return number < 0x20 || (number >= 0x7f && number < 0xa0); }
 
-/// Whether a terminal shows nothing for it, or changes the direction of what follows.
+/// Returns whether a terminal hides the character or changes the direction of text for it.
 bool is_invisible(std::uint32_t number) {
   return number == 0xad || (number >= 0x200b && number <= 0x200f)
          || (number >= 0x2028 && number <= 0x202e) || (number >= 0x2060 && number <= 0x206f)

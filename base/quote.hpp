@@ -1,4 +1,4 @@
-// Foreign text (files, options, peers) in messages for people, and in JSON.
+// Quotes foreign text (files, options, peers) in messages for people and in JSON.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace troupe {
 std::string quote(std::string_view text);
 
 /// Returns `text` as one line for a terminal: at most `limit` characters, then "...", escaped as by
-/// quote(). Messages pass through here once more where they are printed.
+/// `quote()`. Messages pass through here again when they are printed.
 std::string printable(std::string_view text, std::size_t limit = 1000);
 
-/// Returns `text` with each word of more than 200 bytes cut to 40 characters and "...", for
-/// a message of a library that repeats what it was given.
+/// Returns `text` with each word of more than 200 bytes cut to 40 characters and "...". It is for a
+/// library's messages that repeat their input.
 std::string with_short_words(std::string_view text);
 
-/// Returns whether it is UTF-8 as RFC 3629 defines it.
+/// Returns whether `text` is UTF-8 as RFC 3629 defines it.
 bool is_utf8(std::string_view text);
 
 /// Writes a backslash, a control character and each byte that is not UTF-8 as \xNN, so that JSON
-/// can hold any path. Text without them stays as it is.
+/// can hold any path. Other text stays as it is.
 std::string escape_bytes(std::string_view text);
-/// Reads what escape_bytes() wrote.
+/// Reverses `escape_bytes()`.
 std::string unescape_bytes(std::string_view text);
 
 } // namespace troupe

@@ -12,7 +12,7 @@ namespace troupe::kernels {
 
 namespace {
 
-// Not FUTEX_PRIVATE: the word may be in memory that processes share.
+// FUTEX_PRIVATE is not used: processes may share the memory of the word.
 long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* timeout) {
   return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
@@ -38,10 +38,10 @@ void shared_counter::publish(std::uint32_t value) {
 void shared_counter::wake() { futex(value_, FUTEX_WAKE, INT_MAX, nullptr); }
 
 void shared_counter::wait(std::uint32_t value, const wait_options& options,
-                    std::chrono::microseconds sleep_max) const {
+                          std::chrono::microseconds sleep_max) const {
   if (reached(value))
     return;
-  // 64 looks: a few microseconds at most between two looks at the clock.
+  // 64 polls take a few microseconds at most between two reads of the clock.
   constexpr int looks_max = 64;
   const auto until = std::chrono::steady_clock::now() + options.spin;
   while (options.spin.count() > 0 && std::chrono::steady_clock::now() < until)

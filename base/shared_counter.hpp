@@ -1,5 +1,5 @@
-// How far a rank of a team has come: a number in memory that threads, or processes, share. Waiting
-// for it spins shortly, then lets others run, then sleeps in the kernel (futex) until it changes.
+// Counts the progress of a rank of a team in memory that threads or processes share. A wait for it
+// spins shortly, then yields to others, then sleeps in the kernel (futex) until the count changes.
 #pragma once
 
 #include <atomic>
@@ -8,29 +8,29 @@
 
 namespace troupe::kernels {
 
-/// Affects speed only.
+/// Options of a wait; they affect speed only.
 struct wait_options {
-  /// Looks again and again for so long before it sleeps. Longer: a wait that ends soon costs less
-  /// than a microsecond instead of the 50 that waking a sleeper may take. 0: sleeps at once.
+  /// Time to poll before sleeping; 0 sleeps at once. With a longer time, a wait that ends soon
+  /// costs less than a microsecond. Waking a sleeper may take 50 us.
   std::chrono::microseconds spin{50};
-  /// While it looks it gives its core to who else can run. Wanted where there are more ranks than
-  /// cores: then the one that is waited for may need this one.
+  /// Yields the core while polling. Wanted where there are more ranks than cores: the awaited rank
+  /// may need this core.
   bool yield = false;
 };
 
 class alignas(128) shared_counter { // Two cache lines: some CPUs fetch neighbours in pairs.
 public:
-  /// Everything written before is seen by who waited for `value` or less.
+  /// Publishes the value. A thread that waited for `value` or less sees all writes made before.
   void publish(std::uint32_t value);
-  /// Numbers go round: those up to 2^31 behind count as reached.
+  /// Numbers wrap around: a number up to 2^31 behind counts as reached.
   bool reached(std::uint32_t value) const {
     return static_cast<std::int32_t>(value_.load(std::memory_order_acquire) - value) >= 0;
   }
-  /// Returns when the value is reached, at the latest after `options.spin` and `sleep_max`; also
-  /// earlier without it. Look at reached() afterwards.
+  /// Returns when the value is reached, at the latest after `options.spin` and `sleep_max`. May
+  /// return early: check `reached()` afterwards.
   void wait(std::uint32_t value, const wait_options& options,
             std::chrono::microseconds sleep_max) const;
-  /// Wakes all who wait, without a new value.
+  /// Wakes all waiting threads without a new value.
   void wake();
 
 private:

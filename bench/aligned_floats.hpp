@@ -1,4 +1,4 @@
-// Floats that arrived where ZeroMQ put them, which need not be where a float may lie.
+// Returns floats of a ZeroMQ message, which need not lie where a float may lie.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace troupe::bench {
 
-/// `from`, or a copy of it in `scratch` where it lies badly: small messages alone do, which ZeroMQ
-/// leaves in the buffer of the socket.
+/// Returns `from`, or a copy of it in `scratch` if it is not aligned. Only small messages are not,
+/// which ZeroMQ leaves in the buffer of the socket.
 inline const float* aligned_floats(const void* from, std::size_t count,
                                    std::vector<float>& scratch) {
   if (reinterpret_cast<std::uintptr_t>(from) % alignof(float) == 0)

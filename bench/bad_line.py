@@ -1,5 +1,5 @@
-"""Two hosts and the line between them: network namespaces whose packets all come through here, and
-are delayed, lost, doubled, overtaken or cut. Needs root and /dev/net/tun.
+"""Makes two hosts, which are network namespaces, and a line that delays, loses, doubles, reorders
+or cuts their packets. Needs root and /dev/net/tun.
 """
 import collections
 import ctypes
@@ -23,7 +23,7 @@ def ip(*words):
 
 
 def open_card(namespace, name):
-    """A card of that namespace; what is written to it arrives there."""
+    """Returns a card of the namespace; packets written to it arrive there."""
     opened = []
 
     def enter_and_open():  # A namespace is a property of the thread.
@@ -42,7 +42,7 @@ def open_card(namespace, name):
 
 
 class BadLine:
-    """Directions are 0, from the first host to the second, and 1."""
+    """Carries all packets between two hosts. Direction 0 is from the first host to the second."""
 
     def __init__(self, seed=1):
         self.dice = random.Random(seed)
@@ -112,5 +112,5 @@ class BadLine:
                 _, _, direction, packet = heapq.heappop(on_the_way)
                 try:
                     os.write(self.cards[1 - direction], packet)
-                except OSError:  # The other side's queue is full: lost.
+                except OSError:  # The other side's queue is full: the packet is lost.
                     self.counts["lost"] += 1

@@ -1,4 +1,4 @@
-// One reading of every byte.
+// Reads every byte once.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace troupe::bench {
 
-/// Sum of 8-byte words, and of the 4 bytes behind them. The bytes may lie anywhere.
+/// Returns the sum of 8-byte words, and of the 4 bytes behind them. The bytes may lie anywhere.
 inline std::uint64_t checksum(const void* from, std::size_t size_bytes) {
   const auto* at = static_cast<const std::byte*>(from);
   std::uint64_t sum = 0, word = 0;

@@ -30,7 +30,7 @@ constexpr int line_descriptor = 3;
 [[noreturn]] void become(const json& part, const std::map<std::string, std::string>& environment,
                          int line, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) // It died before we asked to follow.
+  if (getppid() != parent) // The parent died before prctl().
     _exit(1);
   if (line == line_descriptor)
     fcntl(line, F_SETFD, 0);

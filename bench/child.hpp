@@ -1,5 +1,5 @@
-// The processes of a benchmark: this very program again, started to play one part. They end with
-// their parent, and talk with it in lines of JSON.
+// Starts the processes of a benchmark: this program again, to play one part. They end with their
+// parent, and exchange lines of JSON with it.
 #pragma once
 
 #include "nlohmann/json.hpp"
@@ -22,7 +22,7 @@ public:
   channel& operator=(const channel&) = delete;
 
   void send(const json& what);
-  /// Waits for the next line. Throws std::runtime_error where the other end is gone.
+  /// Waits for the next line. Throws std::runtime_error if the other end is gone.
   json receive();
   int descriptor() const { return descriptor_; }
 
@@ -31,10 +31,10 @@ private:
   std::string unread_;
 };
 
-/// Ends the process, with SIGKILL, when it goes out of scope.
+/// Is killed with SIGKILL when it goes out of scope.
 class child {
 public:
-  /// `part`: what it is to do; see part_of. `environment`: variables that it has beside ours.
+  /// `part`: its task; see part_of. `environment`: variables in addition to ours.
   child(const json& part, const std::map<std::string, std::string>& environment);
   ~child();
   child(const child&) = delete;
@@ -54,14 +54,14 @@ private:
   channel line_;
 };
 
-/// What a process that was started as a child is to do; null in the parent.
+/// Returns the task of a process that was started as a child; null in the parent.
 json part_of(int argc, char** argv);
-/// The child's end of the line. Requires: this process is a child.
+/// Returns the child's end of the line. Requires: this process is a child.
 channel& parent_line();
 
-/// User and system time of a process so far, all of its threads.
+/// Returns user and system time of a process so far, of all its threads.
 double cpu_seconds(pid_t process);
-/// Resident memory of a process with what it shares: at its peak, and now.
+/// Returns resident memory of a process with its shared pages: at its peak, and now.
 double peak_megabytes(pid_t process);
 double resident_megabytes(pid_t process);
 

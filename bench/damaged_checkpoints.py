@@ -1,4 +1,4 @@
-"""What fault_runs.py does to checkpoints of a job that has ended."""
+"""Damages checkpoints of a job that has ended, for fault_runs.py."""
 
 
 def committed(directory):
@@ -18,12 +18,12 @@ def flip(job, checkpoint):
 
 
 def tear(job, checkpoint):
-    """As a power cut leaves a file of which the last pages were not written."""
+    """Cuts off a file's end, as a power cut does before the last pages are written."""
     file = largest(checkpoint)
     replace(file, file.read_bytes()[:job.dice.randrange(file.stat().st_size)])
     job.counts["F11"] += 1
 
 
 def replace(file, data):
-    file.unlink()  # Other checkpoints may share it.
+    file.unlink()  # Other checkpoints may share the file.
     file.write_bytes(data)

@@ -1,4 +1,4 @@
-// What every benchmark's command line has.
+// Declares the options of every benchmark's command line.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ struct common_options {
   }
 };
 
-/// What main() is to return where the command line asks for nothing else: after --help 0, after a
-/// mistake 2, with one line about it.
+/// Parses the command line. Returns an exit status if main() is to return at once: after --help 0,
+/// after a mistake 2, with one line about it.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
-/// Declares them on `app`; `names`: what --only takes.
+/// Declares the options on `app`; `names`: the values of --only.
 void declare(CLI::App& app, common_options& options, const std::vector<std::string>& names);
 
 } // namespace troupe::bench

@@ -1,4 +1,4 @@
-// Figures as a person reads them, in aligned columns, or as programs do, one JSON object a line.
+// Prints figures in aligned columns for people, or as one JSON object a line for programs.
 #pragma once
 
 #include "bench/statistics.hpp"
@@ -15,12 +15,12 @@ class row {
 public:
   row& text(const std::string& key, const std::string& title, const std::string& value);
   row& number(const std::string& key, const std::string& title, double value, int digits);
-  /// "median (min .. max)"; in JSON also KEY_min and KEY_max.
+  /// Adds "median (min .. max)"; in JSON also KEY_min and KEY_max.
   row& range(const std::string& key, const std::string& title, const spread& value, int digits);
-  /// "p50 / p99 / p99.9"; in JSON KEY_p50, KEY_p99 and KEY_p999.
+  /// Adds "p50 / p99 / p99.9"; in JSON KEY_p50, KEY_p99 and KEY_p999.
   row& times(const std::string& key, const std::string& title, const percentiles& value,
              int digits);
-  /// In JSON alone: what the title of the table says.
+  /// Adds a field to JSON alone; the title of the table says it.
   row& hidden(const std::string& key, const nlohmann::ordered_json& value);
 
 private:
@@ -36,7 +36,7 @@ private:
 /// Prints one table. Requires: all rows have the same columns.
 void print(const std::string& title, const std::vector<row>& rows, bool as_json);
 
-/// "4 B", "64 KB", "40 MB".
+/// Returns "4 B", "64 KB", "40 MB".
 std::string size_text(std::size_t bytes);
 
 } // namespace troupe::bench

@@ -1,4 +1,4 @@
-// Counts the requests and answers of one run, and times each.
+// Counts the requests and replies of one run, and times each.
 #pragma once
 
 #include "bench/child.hpp"
@@ -10,13 +10,13 @@ namespace troupe::bench {
 
 class round_trips {
 public:
-  /// `window`: requests that may wait for their answers.
+  /// `window`: requests that may wait for their replies.
   round_trips(std::size_t count, std::size_t window)
       : window_(window), began_(count), seconds_(count) {}
 
   bool may_send() const { return sent_ < began_.size() && sent_ - answered_ < window_; }
   bool done() const { return answered_ == began_.size(); }
-  /// The number of the request that is about to be sent.
+  /// Returns the number of the request that is about to be sent.
   std::size_t begin() {
     began_[sent_] = seconds_now();
     return sent_++;
@@ -25,7 +25,7 @@ public:
     seconds_[number] = seconds_now() - began_[number];
     ++answered_;
   }
-  /// Of each request.
+  /// Returns the time of each request.
   const std::vector<double>& seconds() const { return seconds_; }
 
 private:

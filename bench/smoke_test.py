@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-# What rows have one of, or more.
+# Each row has at least one of these keys.
 FIGURES = ("gb_s", "messages_s", "samples_s", "us_p50", "resident_mb")
 
 

@@ -1,4 +1,4 @@
-// What a benchmark says of its samples: median with least and greatest, and percentiles of times.
+// Summarises the samples of a benchmark: median with least and greatest, and percentiles of times.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ struct spread {
   double median = 0, min = 0, max = 0;
 };
 
-/// Of no samples: zeros.
+/// Returns zeros for no samples.
 inline spread spread_of(std::vector<double> samples) {
   if (samples.empty())
     return {};
@@ -23,7 +23,7 @@ struct percentiles {
   double p50 = 0, p99 = 0, p999 = 0;
 };
 
-/// Of no samples: zeros.
+/// Returns zeros for no samples.
 inline percentiles percentiles_of(std::vector<double> samples) {
   if (samples.empty())
     return {};

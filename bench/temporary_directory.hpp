@@ -1,4 +1,4 @@
-// A directory of this process that goes with it.
+// Makes a directory for this process and removes it in the end.
 #pragma once
 
 #include <cerrno>

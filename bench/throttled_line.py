@@ -1,11 +1,11 @@
-"""Two hosts on one line of a given rate: network namespaces, a pair of virtual cards, and a token
-bucket in each direction. Needs root.
+"""Makes two hosts on a line of a given rate: network namespaces, a pair of virtual cards, and a
+token bucket in each direction. Needs root.
 """
 import os
 import subprocess
 
 ADDRESSES = ("10.203.79.1", "10.203.79.2")
-LATENCY = "50ms"  # Of what may wait: long enough that nothing of a few connections is dropped.
+LATENCY = "50ms"  # Longest wait of a packet: long enough that a few connections lose no packet.
 
 
 def run(*words):
@@ -15,7 +15,9 @@ def run(*words):
 
 
 class ThrottledLine:
-    """`rate` as tc writes it: "1gbit". `prefixes`: of commands that run on the first, the second host."""
+    """Holds the hosts until close(). `rate` is as tc writes it: "1gbit". Commands that begin with
+    `prefixes[i]` run on host i.
+    """
 
     def __init__(self, rate):
         self.names = [f"troupe-{os.getpid()}-{host}" for host in "ab"]

@@ -16,7 +16,7 @@ void must(bool good, const char* what) {
 zeromq_socket::zeromq_socket(int kind)
     : context_(zmq_ctx_new()), socket_(zmq_socket(context_, kind)) {
   must(socket_ != nullptr, "socket");
-  // As much as asked for may wait; how much that is, the benchmark's window says.
+  // Any number of messages may wait; the benchmark's window limits them.
   const int unlimited = 0;
   for (const int option : {ZMQ_SNDHWM, ZMQ_RCVHWM, ZMQ_LINGER})
     must(zmq_setsockopt(socket_, option, &unlimited, sizeof unlimited) == 0, "option");

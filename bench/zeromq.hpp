@@ -1,4 +1,4 @@
-// ZeroMQ's sockets with one owner each, and what it takes to be at its best.
+// Wraps ZeroMQ's sockets and messages, each with one owner, and lists its fastest settings.
 #pragma once
 
 #include <zmq.h>
@@ -27,22 +27,22 @@ private:
   zmq_msg_t message_;
 };
 
-/// Each has a context, and so a thread of ZeroMQ, of its own. Errors end as std::runtime_error.
+/// Each has a context, and so a thread of ZeroMQ, of its own. Errors throw std::runtime_error.
 class zeromq_socket {
 public:
-  /// ZMQ_DEALER or ZMQ_ROUTER.
+  /// `kind`: ZMQ_DEALER or ZMQ_ROUTER.
   explicit zeromq_socket(int kind);
   ~zeromq_socket();
   zeromq_socket(const zeromq_socket&) = delete;
   zeromq_socket& operator=(const zeromq_socket&) = delete;
 
-  /// On a port of loopback that the system chooses; returns where.
+  /// Listens on a port of loopback that the system chooses. Returns its address.
   std::string listen();
   void connect(const std::string& address);
 
-  /// Copies: for small parts.
+  /// Copies the bytes: for small parts.
   void send(const void* from, std::size_t size_bytes, bool more);
-  /// From where it is, kept alive until it was sent.
+  /// Sends the bytes from where they are, and keeps them alive until they were sent.
   void send_shared(std::shared_ptr<const void> from, std::size_t size_bytes, bool more);
   void receive(zeromq_message& into);
   bool readable_within(std::chrono::milliseconds time);

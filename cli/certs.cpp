@@ -30,10 +30,11 @@ using detail::all_roles;
 
 constexpr mode_t for_everyone = 0644;
 constexpr mode_t for_its_user = 0600;
-// A kept authority is there to make certificates later.
+// A kept authority has to sign further certificates later.
 constexpr std::chrono::hours kept_authority_life{24 * 3650};
 
-/// Connectors know numbers only, so names get theirs; and a job's own host is always among them.
+/// Returns `hosts` and the addresses of names, as connectors know numbers only. Adds this host
+/// unless `hosts` is empty.
 result<std::vector<std::string>> addresses_and_names(const std::vector<std::string>& hosts) {
   std::vector<std::string> all;
   const auto add = [&all](const std::string& host) {
@@ -68,7 +69,7 @@ bool is_in(const std::filesystem::path& file, const std::filesystem::path& direc
   return !way.empty() && *way.begin() != "..";
 }
 
-/// Certificates that stay where they are have to go with the ca.pem that comes.
+/// Checks that the certificates which are not replaced fit the new ca.pem.
 result<void> check_others(const certs_options& options, const std::vector<role>& made,
                           const certificate_authority& authority) {
   if (const auto before = read_file(options.directory / "ca.pem");
@@ -107,10 +108,10 @@ result<void> make_private_directory(const std::filesystem::path& path) {
           "cannot make the directory " + path.string() + ": " + std::strerror(why)};
 }
 
-/// One that is new and to be kept is not written yet.
+/// Returns the authority that signs. A new one that is to be kept is not written yet.
 result<certificate_authority> authority_for(const certs_options& options, system_time now) {
   if (!options.authority)
-    // A day longer than what it signs, whose own end is then what a person is told.
+    // A day longer than its certificates, so that their end is the one that a user is told.
     return certificate_authority{now + std::chrono::hours{24} * (options.days + 1)};
   if (std::filesystem::exists(*options.authority)) {
     const auto text = read_file(*options.authority);
@@ -126,8 +127,8 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
   const auto authority = options.authority
                            ? "its key is in " + options.authority->string() + ", which no job needs"
                            : std::string{"its key was used and forgotten"};
-  std::vector<std::string> lines{
-    fmt::format("{}: whom all trust; {}", (options.directory / "ca.pem").string(), authority)};
+  std::vector<std::string> lines{fmt::format("{}: the authority that all trust; {}",
+                                             (options.directory / "ca.pem").string(), authority)};
   for (const role who : roles) {
     const auto files = tls_files_in(options.directory, who);
     lines.push_back(
@@ -189,9 +190,9 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
     return authority.error();
   if (auto fits = check_others(options, roles, *authority); !fits)
     return fits.error();
-  // All are made before the first is written: an error leaves what was there. The authority is
-  // first, as a ca.pem is good for no more without it; what a crash leaves of old and new after
-  // that, tls_context::load names.
+  // All are made before the first is written: an error leaves the old files. The authority is
+  // written first, as no more certificates can be made for a ca.pem without it. After a crash later
+  // on, tls_context::load names the mixture of old and new files.
   std::vector<file_text> texts;
   if (options.authority && !std::filesystem::exists(*options.authority))
     texts.push_back({*options.authority, authority->text(), for_its_user});
@@ -237,7 +238,7 @@ command certs_command(CLI::App& app) {
           options->roles.push_back(*who);
         }
       },
-      "For whom: coordinator, server, worker, observer (default: all)")
+      "The roles: coordinator, server, worker, observer (default: all)")
     ->delimiter(',');
   words->add_option("--ca", options->authority,
                     "File that keeps the authority with its key, for more certificates later; it "

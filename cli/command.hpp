@@ -1,4 +1,4 @@
-// One command of the program `troupe`.
+// Describes one command of the program `troupe`.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,7 +13,7 @@ namespace troupe {
 
 struct command {
   CLI::App* words = nullptr;         ///< Its part of the command line; the app owns it.
-  std::function<result<void>()> run; ///< After the parse, if it was given.
+  std::function<result<void>()> run; ///< Called after the parse if the command was given.
 };
 
 } // namespace troupe

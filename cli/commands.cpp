@@ -55,7 +55,7 @@ int run_commands(int argc, char** argv) {
     const auto words = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
     fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words,
                printable(with_short_words(problem.what())));
-    return 2; // A bad command line, as of every program of Troupe.
+    return 2; // A bad command line is 2 in every program of Troupe.
   } catch (const std::exception& problem) {
     fmt::print(stderr, "troupe: {}\n", printable(problem.what()));
     return EXIT_FAILURE;

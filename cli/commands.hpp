@@ -1,4 +1,4 @@
-// The command line of the program `troupe`.
+// Runs the command line of the program `troupe`.
 #pragma once
 
 namespace troupe {

@@ -1,4 +1,4 @@
-// The program `troupe`: what there is to do around a job.
+// The program `troupe`: tools for jobs.
 #include "cli/commands.hpp"
 
 int main(int argc, char** argv) { return troupe::run_commands(argc, argv); }

@@ -48,7 +48,7 @@ struct pause {
   std::uint64_t to_ns = 0;
 };
 
-/// Over all generations of a chain.
+/// Returns the longest pause between two pushes, over all generations of a chain.
 pause longest_pause(const push_history& history, chain_id chain) {
   std::vector<std::uint64_t> times;
   for (const auto& each : history.chains)
@@ -78,7 +78,7 @@ std::string chain_lines(const push_history& history) {
   return text;
 }
 
-/// Of a run that came to its end, every chain has applied every batch.
+/// Reports missing batches: in a run that came to its end every chain has applied every batch.
 std::string missing_lines(const push_history& history) {
   std::map<chain_id, std::set<batch_id>> applied;
   for (const auto& chain : history.chains) {
@@ -131,7 +131,7 @@ std::string record_summary(const push_history& history) {
   text += chain_lines(history) + missing_lines(history);
   text += fmt::format("{} pushes of {} workers (one that was started again counts twice)\n", pushes,
                       workers.size());
-  if (read > 0) // A batch that was done twice: each chain applied one of its two gradients.
+  if (read > 0) // A batch was done twice: each chain applied one of its two gradients.
     text += fmt::format("{} pushes of batches done twice, which only other chains applied\n", read);
   text += fmt::format(
     "{} bytes in {} files, {:.1f} a push", history.size_bytes, history.files,
@@ -165,7 +165,7 @@ command record_command(CLI::App& app) {
     bool lines = false;
   };
   const auto given = std::make_shared<options>();
-  auto* const words = app.add_subcommand("record", "Shows what a run recorded (--record DIR)");
+  auto* const words = app.add_subcommand("record", "Shows the trace of a run (--record DIR)");
   words->add_option("DIR", given->directory, "Directory of the record")->required();
   words->add_flag("--lines", given->lines, "Also every record, one a line");
   return {words, [given]() -> result<void> {

@@ -1,4 +1,4 @@
-// `troupe record`: what the record of a run (--record DIR) says, for people.
+// `troupe record` shows the trace of a run (--record DIR).
 #pragma once
 
 #include "cli/command.hpp"
@@ -10,9 +10,9 @@ namespace troupe {
 
 command record_command(CLI::App& app);
 
-/// Several lines: pushes, workers, bytes, staleness, gaps.
+/// Returns several lines: pushes, workers, bytes, staleness, gaps.
 std::string record_summary(const storage::push_history& history);
-/// One line for each record, by chain and version; times in seconds from the first one.
+/// Returns one line for each push, by chain and version. Times are seconds from the first one.
 std::string record_lines(const storage::push_history& history);
 
 } // namespace troupe

@@ -68,14 +68,14 @@ result<void> run(const resize_options& options) {
   std::optional<int> interrupted;
   const auto done = wait_for(watch, job, interrupted);
   if (interrupted)
-    raise(*interrupted); // As if it had not been caught.
+    raise(*interrupted); // Ends this process as if the signal had not been caught.
   return done;
 }
 
 command make_command(CLI::App& app, const std::string& name, const std::string& description,
                      const std::shared_ptr<resize_options>& options) {
   auto* words = app.add_subcommand(name, description);
-  words->add_option("RUN_DIRECTORY", options->run_directory, "Where the run keeps its logs")
+  words->add_option("RUN_DIRECTORY", options->run_directory, "The run directory of the job")
     ->required();
   words->add_option("--tls", options->tls_directory,
                     "Certificates of a job on another host (observer.pem and its key)");
@@ -103,7 +103,7 @@ command add_command(CLI::App& app) {
 command drain_command(CLI::App& app) {
   const auto options = std::make_shared<resize_options>();
   auto made = make_command(app, "drain",
-                           "Takes servers out of a job that runs: what they hold goes to others, "
+                           "Takes servers out of a job that runs: their shards move to others, "
                            "and then they end",
                            options);
   made.words

@@ -1,4 +1,4 @@
-// `troupe add` and `troupe drain`: servers come and go while a job runs.
+// `troupe add` and `troupe drain` add servers to a running job and remove them.
 #pragma once
 
 #include "cli/command.hpp"

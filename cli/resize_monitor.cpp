@@ -11,7 +11,7 @@ namespace {
 
 // A coordinator that starts again is silent for up to 3 s.
 constexpr std::chrono::seconds answer_timeout{6};
-// Orders are repeated every 100 ms; where etcd is lost for a while the next coordinator is late.
+// Updates repeat every 100 ms. After a loss of etcd the next coordinator comes later.
 constexpr std::chrono::seconds silence_timeout{30};
 
 std::string name_of(const server_id& server) { return fmt::format("server {}", server.value); }
@@ -66,8 +66,7 @@ std::vector<std::string> resize_monitor::look(const std::optional<job_update>& n
   if (heard_ && is_done(news->desired_state)) {
     outcome_.emplace();
     if (!request_.drain.empty())
-      lines.push_back(servers_.size() == 1 ? names_of(servers_) + " is empty and has left"
-                                           : names_of(servers_) + " are empty and have left");
+      lines.push_back("drained " + names_of(servers_));
   } else if (now - started_at_ > timeout_) {
     outcome_ = failure{errc::timed_out, fmt::format("not done within {} s{}", timeout_.count(),
                                                     heard_ ? "; the job goes on with it" : "")};
@@ -100,7 +99,7 @@ void resize_monitor::choose(const job_status& job, std::vector<std::string>& lin
     if (!contains(present, {index}))
       servers_.insert({index});
   if (request_.add == 0) {
-    lines.push_back("asked " + names_of(servers_) + " to leave");
+    lines.push_back("draining " + names_of(servers_));
     return;
   }
   wanted_.add.assign(servers_.begin(), servers_.end());
@@ -118,10 +117,15 @@ void resize_monitor::show_events(const job_update& news, std::vector<std::string
   const auto& [events, total] =
     std::tie(news.desired_state.events, news.desired_state.events_total);
   const auto first = total - events.size();
-  for (auto i = std::max(first, events_seen_); i < total; ++i)
+  for (auto i = std::max(first, events_seen_); i < total; ++i) {
+    const auto& event = events[i - first];
+    // The command says these two itself, of all servers together.
+    if (event.kind == event_kind::server_draining || event.kind == event_kind::server_drained)
+      continue;
     for (const auto& server : servers_)
-      if (events[i - first].starts_with(name_of(server) + ' '))
-        lines.push_back(events[i - first]);
+      if (event.text("member") == name_of(server))
+        lines.push_back(text_of(event));
+  }
   events_seen_ = std::max(events_seen_, total);
 }
 

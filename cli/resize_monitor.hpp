@@ -1,5 +1,5 @@
-// What `troupe add` and `troupe drain` decide while they wait: what the coordinator is told, which
-// lines the user sees, and when it is over.
+// Follows a request of `troupe add` or `troupe drain`: decides what the coordinator is told, which
+// lines the user sees, and when the request is done.
 #pragma once
 
 #include "actors/roles/observer/observer_mailbox.hpp"
@@ -16,27 +16,28 @@
 
 namespace troupe {
 
-/// One of both.
+/// Asks to add servers or to drain some, not both.
 struct resize_request {
-  std::uint32_t add = 0;       ///< So many servers.
-  std::set<server_id> drain{}; ///< These.
+  std::uint32_t add = 0;       ///< Number of servers to add.
+  std::set<server_id> drain{}; ///< Servers to drain.
 };
 
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) what was asked for is wished until the coordinator has heard it, and not after: by then it
-///     may be done, and others may wish something else.
+/// (1) The request is in `wanted_` until the coordinator has heard it, and not after: by then it
+///     may be done, and others may request another change.
 class resize_monitor {
 public:
-  /// `coordinator`: where it is, for the user.
+  /// `coordinator`: its address, for messages.
   resize_monitor(resize_request request, job_spec job, std::string coordinator,
                  std::chrono::seconds timeout, time_point now);
 
-  /// The newest news, which may be the same again; the lines for the user.
+  /// Takes the newest job update, which may be a repeat. Returns the lines for the user.
   std::vector<std::string> look(const std::optional<job_update>& news, time_point now);
   const resize& wanted() const { return wanted_; }
-  /// None: it goes on. Errors: timed_out, and invalid_argument for what the job refuses.
+  /// Returns nullopt while the request goes on.
+  /// Errors: timed_out; invalid_argument where the job has ended or refuses the request.
   const std::optional<result<void>>& outcome() const { return outcome_; }
 
 private:
@@ -51,11 +52,11 @@ private:
   std::string coordinator_;
   std::chrono::seconds timeout_;
   time_point started_at_;
-  std::set<server_id> servers_; ///< That come or go. Empty: nothing was asked for yet.
-  bool were_there_ = false;     ///< All of them, when they were asked to leave.
+  std::set<server_id> servers_; ///< Servers that come or go. Empty: not chosen yet.
+  bool were_there_ = false;     ///< All were members when the drain was asked for.
   bool heard_ = false;
   resize wanted_;
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> last_word_; ///< Term and sequence.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> last_word_; ///< Last term and sequence.
   time_point last_word_at_{};
   bool told_of_silence_ = false;
   std::uint64_t events_term_ = 0;

@@ -44,7 +44,7 @@ result<void> scrub_checkpoints(const std::filesystem::path& directory) {
   std::size_t bad = 0;
   for (const auto number : *all) {
     const auto whole = storage::scrub(home, number);
-    if (!whole && !storage::is_committed(home, number)) { // By the run, in favour of newer ones.
+    if (!whole && !storage::is_committed(home, number)) { // The run keeps newer ones.
       fmt::print("{:>8}  removed meanwhile\n", number);
       continue;
     }

@@ -1,4 +1,4 @@
-// `troupe scrub`: the checkpoints of a run, each read again and compared.
+// `troupe scrub` reads each checkpoint of a run again and verifies it.
 #pragma once
 
 #include "cli/command.hpp"
@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-/// A run's directory, or one of checkpoints. Errors: io_failed; damaged where a checkpoint is.
+/// Checks all checkpoints of a run's directory, or of a directory of checkpoints.
+/// Errors: io_failed; damaged if a checkpoint is.
 result<void> scrub_checkpoints(const std::filesystem::path& directory);
 
 command scrub_command(CLI::App& app);

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-/// Returns only where that fails.
+/// Replaces this process by troupe_sim; returns only where that fails.
 failure become(const std::vector<std::string>& arguments) {
   std::error_code problem;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
@@ -33,7 +33,7 @@ failure become(const std::vector<std::string>& arguments) {
 command sim_command(CLI::App& app) {
   auto* const words =
     app.add_subcommand("sim", "Tries replication in simulated clusters that fail");
-  words->prefix_command(); // All that follows is for the other program, --help too.
+  words->prefix_command(); // The rest belongs to troupe_sim, --help too.
   words->set_help_flag();
   return {words, [words]() -> result<void> { return become(words->remaining()); }};
 }

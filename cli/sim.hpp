@@ -1,4 +1,4 @@
-// `troupe sim`: runs the program `troupe_sim` that lies beside this one.
+// `troupe sim` runs the program `troupe_sim` that lies beside this one.
 #pragma once
 
 #include "cli/command.hpp"

@@ -25,7 +25,7 @@ def main():
         for name in cases(program):
             all_labels = labels + ["slow"] * (name in slow)
             test = f"[==[{prefix}.{name}]==]"
-            # A filter that matches nothing would pass in silence.
+            # A filter that matches no test would pass in silence.
             pattern = name.replace("\\", "\\\\").replace(",", "\\,")
             file.write(f"add_test({test} [==[{program}]==] [==[--test-case={pattern}]==])\n"
                        f"set_tests_properties({test} PROPERTIES TIMEOUT 300\n"

@@ -1,6 +1,5 @@
-# Benchmarks: programs of bench/, run small by ctest, and built when they are run: by ctest, or as
-# target `benchmarks`. A program is its main file and those that it names here; what they share is
-# troupe_bench.
+# Adds the benchmarks of bench/, which ctest runs small. Only ctest and target `benchmarks` build
+# them. A program has a main file and the files that it names here; troupe_bench holds shared files.
 
 get_directory_property(targets_before BUILDSYSTEM_TARGETS)
 get_directory_property(tests_before TESTS)
@@ -22,16 +21,20 @@ if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
   target_link_libraries(troupe_bench PUBLIC ${TROUPE_ZEROMQ})
 endif()
 
-# troupe_add_bench(<room> <program> <file>...): from bench/<room>/<program>.cpp and the files.
+# Adds a program of bench/<room>/<program>.cpp and the files.
+#
+# troupe_add_bench(<room> <program> <file>...)
 function(troupe_add_bench room program)
   add_executable(${program} ${bench}/${room}/${program}.cpp ${ARGN})
-  # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
+  # At -O2, GCC 12 vectorises no loop with an unknown number of rounds.
   target_compile_options(${program} PRIVATE -O3)
   target_link_libraries(${program} PRIVATE troupe_bench Troupe::actors)
 endfunction()
 
-# troupe_add_bench_test(<name> <program> ROWS <row>... BELOW <key>=<limit> ARGUMENTS <word>...): a
-# short run whose output has those rows, with figures above 0, and the one of that key below it.
+# Adds a short run. Its output must have the rows, with figures above 0, and each figure `key` below
+# the limit.
+#
+# troupe_add_bench_test(<name> <program> ROWS <row>... BELOW <key>=<limit> ARGUMENTS <word>...)
 function(troupe_add_bench_test name program)
   cmake_parse_arguments(arg "" BELOW "ROWS;ARGUMENTS" ${ARGN})
   add_test(NAME bench.${name}
@@ -47,7 +50,7 @@ add_executable(kernels_bench ${bench}/kernels/kernels_bench.cpp ${bench}/kernels
 target_compile_options(kernels_bench PRIVATE -O3)
 target_link_libraries(kernels_bench PRIVATE troupe_bench Troupe::kernels)
 set(kernels_contestants memory troupe loop)
-if(TARGET troupe_example_sgd) # Which found OpenBLAS.
+if(TARGET troupe_example_sgd) # This target exists only if OpenBLAS was found.
   target_sources(kernels_bench PRIVATE ${bench}/kernels/kernels_openblas.cpp)
   target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_OPENBLAS)
   target_include_directories(kernels_bench SYSTEM PRIVATE ${TROUPE_CBLAS_INCLUDE})
@@ -58,7 +61,7 @@ find_path(TROUPE_EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3)
 mark_as_advanced(TROUPE_EIGEN_INCLUDE)
 if(TROUPE_EIGEN_INCLUDE)
   target_sources(kernels_bench PRIVATE ${bench}/kernels/kernels_eigen.cpp)
-  # Eigen is as fast as the CPU that it is compiled for. GCC 12 takes its intrinsics for uninitialised.
+  # Eigen is fast only if compiled for this CPU. GCC 12 takes its intrinsics for uninitialised.
   set_source_files_properties(${bench}/kernels/kernels_eigen.cpp PROPERTIES
     COMPILE_OPTIONS "-march=native;-Wno-uninitialized;-Wno-maybe-uninitialized")
   target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_EIGEN)
@@ -93,7 +96,7 @@ troupe_add_bench_test(links_bench links_bench
 
 # -- push_pull -----------------------------------------------------------------
 
-# Servers of Troupe without a cluster, for push_pull and local_bench.
+# Hosts servers of Troupe without a cluster, for push_pull and local_bench.
 add_library(troupe_bench_store STATIC ${bench}/store/kv_requests.cpp ${bench}/store/server_host.cpp
   ${bench}/store/transport_kinds.cpp)
 target_link_libraries(troupe_bench_store PUBLIC troupe_bench Troupe::actors)
@@ -139,7 +142,7 @@ set_tests_properties(bench.checkpoint_trials PROPERTIES TIMEOUT 120 LABELS bench
 
 # -- all_reduce.py -------------------------------------------------------------
 
-# Contestants are programs of their own, as Open MPI's are started by mpirun.
+# Contestants are separate programs, because mpirun starts Open MPI's.
 add_executable(all_reduce_team ${bench}/all_reduce/all_reduce_team.cpp)
 target_link_libraries(all_reduce_team PRIVATE Troupe::kernels CLI11::CLI11 Threads::Threads)
 target_include_directories(all_reduce_team PRIVATE ${PROJECT_SOURCE_DIR})
@@ -187,8 +190,10 @@ endif()
 
 # -- scripts that disturb whole jobs -------------------------------------------
 
-# troupe_add_script_test(<room> <script> <word>...): bench/<room>/<script>.py, small; it judges
-# itself. Where it lacks data or rights it says so and counts as skipped.
+# Adds a small run of bench/<room>/<script>.py, whose exit status is the result. A script that lacks
+# data or rights says so and counts as skipped.
+#
+# troupe_add_script_test(<room> <script> <word>...)
 function(troupe_add_script_test room script)
   add_test(NAME bench.${script}
            COMMAND Python3::Interpreter ${bench}/${room}/${script}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${ARGN}
@@ -201,7 +206,7 @@ if(TARGET async_sgd AND TARGET count_batches)
   troupe_add_script_test(kills failover --kills 2)
   troupe_add_script_test(faults lossy_training bsp --kills 1)
   troupe_add_script_test(faults safety_cost replicas --rounds 1 --passes 1)
-  # All runners take minutes; of this one the matrix has to understand every row.
+  # All runners take minutes, so only `sim` runs. The matrix has to parse each of its rows.
   troupe_add_script_test(faults fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
 endif()
 

@@ -1,8 +1,8 @@
-# Finds the CUDA toolkit, and compiles *.cu: with nvcc where there is one, else as C++, which gives
-# the emulation alone (kernels/launch.inl.hpp).
+# Finds the CUDA toolkit and compiles *.cu. Without nvcc they are compiled as C++, which gives only
+# the emulation (kernels/launch.inl.hpp).
 #
-# Sets TROUPE_CUDA_COMPILER, empty where CUDA is off or absent. Nothing but the toolkit's static
-# runtime is linked; the driver, cuBLAS and NCCL are looked for when a program runs.
+# Sets TROUPE_CUDA_COMPILER, which is empty if CUDA is off or absent. Only the toolkit's static
+# runtime is linked. A running program looks for the driver, cuBLAS and NCCL.
 
 set(TROUPE_CUDA_COMPILER "")
 set(TROUPE_CUDA_ARCHITECTURES all CACHE STRING
@@ -17,7 +17,7 @@ macro(troupe_no_cuda why)
   set(TROUPE_CUDA_COMPILER "")
 endmacro()
 
-# Says where a library lies that programs may load.
+# Prints the place of a library that programs may load.
 function(troupe_say_where name file)
   find_library(TROUPE_FOUND_${name} NAMES ${file} HINTS ${TROUPE_CUDA_ROOT}/lib64)
   mark_as_advanced(TROUPE_FOUND_${name})
@@ -56,7 +56,7 @@ else()
     endif()
     find_library(TROUPE_CUDART cudart_static HINTS ${TROUPE_CUDA_ROOT}/lib64)
     mark_as_advanced(TROUPE_CUDART)
-    # Whether nvcc gets along with this C++ compiler.
+    # Tests whether nvcc works with this C++ compiler.
     set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/cuda_probe)
     if(TROUPE_CUDART AND architectures AND NOT TROUPE_CUDA_PROBED STREQUAL TROUPE_NVCC)
       file(WRITE ${probe}.cu "#include <span>\n__global__ void nothing() {}\n")
@@ -99,11 +99,11 @@ function(troupe_add_cuda_sources target options)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   separate_arguments(host UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
   get_directory_property(everywhere COMPILE_OPTIONS)
-  list(FILTER everywhere EXCLUDE REGEX "^-W") # What nvcc generates is not free of warnings.
+  list(FILTER everywhere EXCLUDE REGEX "^-W") # Code that nvcc generates has warnings.
   list(APPEND host ${everywhere} ${options})
   get_directory_property(defined COMPILE_DEFINITIONS)
   list(TRANSFORM defined PREPEND -D)
-  list(TRANSFORM host REPLACE "," "\\\\,") # nvcc takes a comma as the end of an option.
+  list(TRANSFORM host REPLACE "," "\\\\,") # In nvcc a comma ends an option.
   list(TRANSFORM host PREPEND -Xcompiler=)
   foreach(source IN LISTS ARGN)
     if(NOT TROUPE_CUDA_COMPILER)
@@ -131,7 +131,7 @@ function(troupe_add_cuda_sources target options)
   troupe_use_cuda(${target})
 endfunction()
 
-# Lets a target's C++ sources call CUDA's runtime where TROUPE_CUDA_FOUND is defined.
+# If there is CUDA, lets a target's C++ sources call its runtime and defines TROUPE_CUDA_FOUND.
 function(troupe_use_cuda target)
   if(TROUPE_CUDA_COMPILER)
     target_compile_definitions(${target} PRIVATE TROUPE_CUDA_FOUND)

@@ -1,8 +1,8 @@
-# tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
-# (base/, serialization/, storage/, actors/transport/, packed values) are compiled by
-# clang++ with sanitizers, beside the build's compiler. ctest runs each for a second; run bin/x_fuzz
-# by hand to look longer. They are built when they are run: by ctest, or as target `fuzzers`, which
-# is there even where none can be built.
+# Adds one libFuzzer program for each decoder, tests/<component>/x_fuzz.cpp. clang++ compiles them
+# and the code they test with sanitizers, beside the build's compiler. That code is base/,
+# serialization/, storage/, actors/transport/ and packed values. ctest runs each program for a
+# second; run bin/x_fuzz by hand to search longer. Only ctest and target `fuzzers` build them. The
+# target exists even if no program can be built.
 
 add_custom_target(fuzzers)
 
@@ -37,7 +37,7 @@ if(NOT TROUPE_LIBFUZZER)
 endif()
 message(STATUS "Fuzzing: ${TROUPE_CLANG}")
 
-# Compiles one source to an object; ninja follows its headers by the dependency file.
+# Compiles one source to an object. The dependency file tells ninja its headers.
 function(troupe_fuzz_object source object sanitizers)
   cmake_path(GET object PARENT_PATH folder)
   file(MAKE_DIRECTORY ${folder})
@@ -49,7 +49,9 @@ function(troupe_fuzz_object source object sanitizers)
     COMMENT "Compiling for fuzzing ${source}" VERBATIM)
 endfunction()
 
-# troupe_fuzz_sources(<expression> <pattern>...): adds files to `fuzzed` that have no such line.
+# Adds files to `fuzzed` that have no line matching the expression.
+#
+# troupe_fuzz_sources(<expression> <pattern>...)
 macro(troupe_fuzz_sources excluding)
   file(GLOB candidates CONFIGURE_DEPENDS ${ARGN})
   foreach(source IN LISTS candidates)
@@ -89,7 +91,8 @@ get_target_property(all_sources troupe_serialization SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c\\+\\+$")
 troupe_order_sources(fuzzed)
 
-# As in the release preset, but schemas and kernels, which Highway compiles once for each processor.
+# Makes unity batches as in the release preset. Schemas and kernels are no part of them, as Highway
+# compiles a kernel once for each kind of processor.
 set(batch_size ${CMAKE_UNITY_BUILD_BATCH_SIZE})
 if(NOT CMAKE_UNITY_BUILD)
   set(batch_size 1)
@@ -136,7 +139,7 @@ foreach(fuzzer IN LISTS fuzzers)
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})
 
-  # New inputs go to the build tree, tests/<component>/corpus/<name>/ holds those worth keeping.
+  # New inputs go to the build tree; tests/<component>/corpus/<name>/ holds inputs worth keeping.
   set(corpus ${PROJECT_BINARY_DIR}/fuzz/corpus/${name})
   file(MAKE_DIRECTORY ${corpus})
   set(seeds ${folder}/corpus/${name})

@@ -1,4 +1,5 @@
-# cmake --install: libraries, the programs `troupe` and `troupe_sim`, headers below include/troupe, and what find_package(Troupe) needs.
+# Installs the libraries, the programs `troupe` and `troupe_sim`, headers below include/troupe, and
+# the files that find_package(Troupe) needs.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

@@ -1,4 +1,4 @@
-# Examples and tools; all land in bin/.
+# Adds the examples and tools, which are built into bin/.
 
 # -- examples/02_async_sgd: what its programs and its tests share --------------
 
@@ -9,7 +9,7 @@ if(sgd_sources)
   find_library(TROUPE_OPENBLAS openblas REQUIRED)
   find_path(TROUPE_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread openblas REQUIRED)
   mark_as_advanced(TROUPE_OPENBLAS TROUPE_CBLAS_INCLUDE)
-  # Data files are unpacked by these, and told apart by their checksum.
+  # These unpack data files and compute their checksum.
   troupe_import(Troupe::bz2 bz2 bzlib.h)
   troupe_import(Troupe::lzma lzma lzma.h)
   troupe_import(Troupe::xxhash xxhash xxhash.h)
@@ -17,7 +17,7 @@ if(sgd_sources)
   target_link_libraries(troupe_example_sgd PUBLIC Troupe::actors ${TROUPE_OPENBLAS} ZLIB::ZLIB
     Troupe::bz2 Troupe::lzma Troupe::xxhash)
   target_include_directories(troupe_example_sgd SYSTEM PUBLIC ${TROUPE_CBLAS_INCLUDE})
-  # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
+  # At -O2, GCC 12 vectorises no loop with an unknown number of rounds.
   target_compile_options(troupe_example_sgd PRIVATE -O3)
   if(EXISTS ${sgd}/plain_loop.cpp)
     add_executable(plain_loop ${sgd}/plain_loop.cpp)

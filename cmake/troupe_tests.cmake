@@ -1,12 +1,13 @@
-# *_test.cpp below tests/<component>/: program troupe_<component>_tests, one ctest entry for each TEST_CASE.
+# Builds program troupe_<component>_tests of all *_test.cpp below tests/<component>/. Each TEST_CASE
+# has an entry in ctest.
 
 add_library(troupe_test_main OBJECT tests/main.cpp)
 target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
 # Tests need less speed than programs, and -O1 compiles them faster.
 target_compile_options(troupe_test_main PUBLIC $<$<CONFIG:RelWithDebInfo>:-O1>)
 
-# Test cases in TEST_SUITE("slow") get the label slow. A test that prints "SKIPPED:" counts as such.
-# Further arguments: a label for all.
+# Adds a ctest entry for each test case. Those in TEST_SUITE("slow") get the label slow. A test that
+# prints "SKIPPED:" counts as skipped. A further argument is a label for all.
 function(troupe_discover_tests target prefix)
   set(list ${PROJECT_BINARY_DIR}/${target}_list.cmake)
   add_custom_command(TARGET ${target} POST_BUILD
@@ -42,7 +43,7 @@ endfunction()
 troupe_add_tests(base Troupe::base)
 troupe_add_tests(serialization Troupe::serialization)
 troupe_add_tests(kernels Troupe::kernels Troupe::hwy)
-# tests/cuda/ runs twice: on emulated devices, and on those of CUDA where there are any.
+# tests/cuda/ runs twice: on emulated devices, and on CUDA devices if there are any.
 troupe_add_tests(cuda Troupe::kernels)
 file(GLOB on_devices CONFIGURE_DEPENDS tests/cuda/*_test.cpp)
 target_sources(troupe_kernels_tests PRIVATE ${on_devices} tests/cuda/under_test_emulated.cpp)
@@ -80,7 +81,7 @@ if(TARGET troupe_example_sgd)
   troupe_add_tests(distributed troupe_example_sgd)
 endif()
 
-# -- tests/distributed/*_test.py: real processes; get the folder of the programs
+# -- tests/distributed/*_test.py: run real processes; take the folder of the programs
 
 file(GLOB scripts CONFIGURE_DEPENDS tests/distributed/*_test.py)
 foreach(script IN LISTS scripts)
@@ -91,25 +92,39 @@ foreach(script IN LISTS scripts)
     TIMEOUT 900 LABELS slow RUN_SERIAL ON SKIP_RETURN_CODE 77)
 endforeach()
 
-# -- examples/NN_name/README.md: shows runs, which must come out as shown
+# -- README.md, docs/guide/*.md, examples/NN_name/README.md: the runs they show ----
+
+# One test for each page, so that a failure names it.
+set(blocks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/console_blocks_test.py)
+add_test(NAME console_blocks.self_test COMMAND ${blocks} --self-test)
+function(troupe_test_page name page)
+  add_test(NAME ${name} COMMAND ${blocks} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${page})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 240 RUN_SERIAL ON ${ARGN})
+endfunction()
 
 file(GLOB readmes CONFIGURE_DEPENDS examples/*/README.md)
 foreach(readme IN LISTS readmes)
   cmake_path(GET readme PARENT_PATH folder)
   cmake_path(GET folder FILENAME name)
-  add_test(NAME examples.${name}
-           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/examples/readme_test.py
-                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${readme})
-  set_tests_properties(examples.${name} PROPERTIES TIMEOUT 60 RUN_SERIAL ON)
+  troupe_test_page(examples.${name} ${readme})
 endforeach()
+if(NOT TROUPE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug") # Pages show runs at full speed.
+  troupe_test_page(docs.README ${PROJECT_SOURCE_DIR}/README.md)
+  file(GLOB pages CONFIGURE_DEPENDS docs/guide/*.md)
+  list(REMOVE_ITEM pages ${PROJECT_SOURCE_DIR}/docs/guide/README.md) # The index shows no run.
+  foreach(page IN LISTS pages)
+    cmake_path(GET page STEM name)
+    troupe_test_page(docs.guide.${name} ${page} LABELS slow)
+  endforeach()
+endif()
 
 include(cmake/troupe_fuzz.cmake)
 
-# -- simulated clusters, and the mistakes that they have to notice ---------------
+# -- simulated clusters, and planted mistakes that they have to notice -----------
 
 add_test(NAME sim COMMAND troupe_sim --seeds 1..5000)
 set_tests_properties(sim PROPERTIES TIMEOUT 600)
-if(CMAKE_BUILD_TYPE STREQUAL "Debug") # Without optimisation, or with sanitizers.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug") # Unoptimised, or with sanitizers.
   set_tests_properties(sim PROPERTIES TIMEOUT 1800)
 endif()
 add_test(NAME sim.stragglers COMMAND troupe_sim --stragglers --worker-hours 5000)
@@ -123,6 +138,16 @@ set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
 add_test(NAME tidy COMMAND ${tidy})
 add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)
 
+# -- docs/reference/options.md: is made from the help texts ------------------------
+
+if(TARGET async_sgd AND TARGET troupe)
+  set(reference ${PROJECT_SOURCE_DIR}/docs/reference/options.md)
+  add_test(NAME docs.options
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/options_reference
+                   --check ${reference} $<TARGET_FILE:async_sgd> $<TARGET_FILE:troupe>)
+  set_tests_properties(docs.options PROPERTIES TIMEOUT 60 LABELS quick)
+endif()
+
 # -- how much the demo is to build ----------------------------------------------
 
 if(CMAKE_UNITY_BUILD AND CMAKE_GENERATOR STREQUAL "Ninja")
@@ -134,7 +159,7 @@ if(CMAKE_UNITY_BUILD AND CMAKE_GENERATOR STREQUAL "Ninja")
     PASS_REGULAR_EXPRESSION "put sources into existing unity batches")
 endif()
 
-# -- tests/consumer: a project that uses the installed package -----------------
+# -- tests/consumer: a project that builds an example with the installed package ----
 
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
 set(consumer_flags "")
@@ -152,4 +177,4 @@ add_test(NAME consumer
                           -DCMAKE_CXX_FLAGS=${consumer_flags}
           --test-command consumer)
 set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed
-                     PASS_REGULAR_EXPRESSION "test accuracy 1.0000 after 10 of 10 passes")
+                     PASS_REGULAR_EXPRESSION "test accuracy 1.0000 after 10 of 10 epochs")

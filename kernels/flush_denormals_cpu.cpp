@@ -1,5 +1,5 @@
-// Behind a call and not inline: a compiler knows no dependency between arithmetic and this mode,
-// but it cannot move what reads or writes memory over a function that it does not see.
+// These are calls and not inline. A compiler sees no dependency between arithmetic and this mode,
+// but it cannot move memory accesses over a function that it does not see.
 #include "kernels/flush_denormals.hpp"
 
 #if defined(__x86_64__)
@@ -38,7 +38,7 @@ void set_mode(std::uint64_t) {}
 
 flush_denormals::flush_denormals() noexcept : before_(mode()) { set_mode(before_ | flush_bits); }
 
-// Of the mode only these bits: the exceptions that were noted meanwhile stay noted.
+// Restores only these bits: exceptions noted meanwhile stay noted.
 flush_denormals::~flush_denormals() { set_mode((mode() & ~flush_bits) | (before_ & flush_bits)); }
 
 } // namespace troupe::kernels

@@ -1,5 +1,4 @@
-// The arithmetic of half.hpp, one number at a time; without branches, so that loops over it become
-// vector code.
+// Converts one number of half.hpp without branches, so that loops over it become vector code.
 #pragma once
 
 #include "kernels/host_device.hpp"
@@ -12,14 +11,14 @@ namespace troupe::kernels::detail {
 
 constexpr std::uint32_t float_sign = 0x80000000, float_infinity = 0x7f800000;
 
-/// Both where the mask is all ones, and all zeros.
+/// Returns `a` if `first`, else `b`, by a mask of all ones or all zeros.
 constexpr std::uint32_t chosen(bool first, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t mask = -static_cast<std::uint32_t>(first);
   return (a & mask) | (b & ~mask);
 }
 
-// The bits of a result are shifted to their place last: compilers then keep to vectors of 32 bits
-// for all that comes before.
+// A result's bits are shifted to their place last, so that compilers keep to vectors of 32 bits
+// before that.
 
 TROUPE_HD std::uint16_t fp16_of(float x) {
   constexpr int dropped = 13; // Bits of the fraction.
@@ -31,7 +30,7 @@ TROUPE_HD std::uint16_t fp16_of(float x) {
   const auto magnitude = bits & ~float_sign;
   const auto rounded = magnitude + 0xfff + ((magnitude >> dropped) & 1) - exponents_apart;
   const auto normal = std::min(rounded, largest);
-  // One half has the last place of a denormal of fp16, so the sum rounds to it.
+  // The last place of 0.5 is that of fp16's denormals, so the sum rounds to it.
   const float shifted = std::bit_cast<float>(std::min(magnitude, normal_min)) + 0.5f;
   const auto denormal = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5f);
   auto result = chosen(magnitude < normal_min, denormal << dropped, normal);
@@ -45,7 +44,7 @@ TROUPE_HD float float_of_fp16(std::uint16_t x) {
   const std::uint32_t magnitude = x & 0x7fffu;
   const std::uint32_t normal = (magnitude << 13) + exponents_apart;
   const std::uint32_t special = float_infinity | ((magnitude & 0x3ff) << 13);
-  const auto denormal = // Exact: 10 bits, and 2^-24 of a float is no denormal.
+  const auto denormal = // Exact: 10 bits; 2^-24 is a normal float.
     std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude))
                                  * 0x1p-24f);
   auto result = chosen(magnitude < 0x400, denormal, normal);
@@ -55,7 +54,7 @@ TROUPE_HD float float_of_fp16(std::uint16_t x) {
 }
 
 TROUPE_HD std::uint16_t bf16_of(float x) {
-  // Signed, as few CPUs compare vectors of unsigned integers.
+  // Signed, because few CPUs compare vectors of unsigned integers.
   constexpr std::int32_t infinity = float_infinity, quiet = 0x7fc00000, largest = 0x7f7fffff;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto magnitude = bits & ~float_sign;

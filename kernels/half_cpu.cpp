@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-// Integers without branches, which the compiler makes vectors of as well as anyone.
+// Branchless integer code, which the compiler vectorises as well as hand-written code.
 
 void all_to_fp16(const float* x, std::uint16_t* y, std::size_t count) {
 #pragma GCC ivdep

@@ -1,5 +1,5 @@
-// TROUPE_HD before a function: it is compiled for the CPU and, where nvcc compiles the file, for
-// GPUs as well.
+// Defines TROUPE_HD: a function marked with it is compiled for the CPU and, if nvcc compiles the
+// file, for GPUs as well.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,10 +1,10 @@
-// Floats as 8-bit integers with one scale for each block of 256.
+// Converts floats to 8-bit integers with one scale for each block of 256.
 //
 // With top = the largest |x| of a block:
 //   scale = min(top / 127, largest float that can be multiplied by 127)
 //   nearest     q = x * (127 / top) rounded to the nearest integer, ties to the even one
 //   stochastic  q = floor(x * (127 / top) + u), at most 127; u in [0, 1) is a function of the seed
-//               and the element's index: of equal inputs come equal bytes
+//               and the element's index: equal inputs give equal bytes
 //   back        y = q * scale
 //
 // Special:      a block with top < 2^-100, such as one of zeros, has scale 0 and gives zeros; one
@@ -32,8 +32,8 @@ void to_int8_stochastic(std::span<const float> x, std::uint64_t seed, std::span<
                         std::span<float> scales);
 void from_int8(std::span<const std::int8_t> q, std::span<const float> scales, std::span<float> y);
 
-// -- the same on a stream; spans are memory of its device; the same bytes -------------------------
-// Enqueued, done when the stream has come to it.
+// -- on a stream; spans are memory of its device; results are the same bytes ----------------------
+// Each call enqueues its work, which is complete when the stream has reached it.
 
 void to_int8(stream at, std::span<const float> x, std::span<std::int8_t> q,
              std::span<float> scales);

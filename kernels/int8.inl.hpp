@@ -1,4 +1,4 @@
-// The arithmetic of int8.hpp: of a block, then of one number.
+// Computes the scale of a block, and one number of int8.hpp.
 #pragma once
 
 #include "kernels/host_device.hpp"
@@ -16,7 +16,7 @@ struct block_scale {
   float inverse; ///< 0: the block's integers are zeros.
 };
 
-/// As integers, magnitudes have the order that they have as floats.
+/// Returns the magnitude as an integer, which has the same order as the float.
 TROUPE_HD std::uint32_t magnitude_bits(float x) {
   return std::bit_cast<std::uint32_t>(x) & 0x7fffffff;
 }
@@ -37,13 +37,13 @@ TROUPE_HD block_scale scale_of(std::uint32_t top_bits) {
 }
 
 TROUPE_HD std::int8_t nearest_int8(float x, float inverse) {
-  // 2^23 has a last place of 1, so a sum with it is rounded to an integer, which its bits end with.
+  // The last place of 2^23 is 1, so a sum with it is rounded to an integer, its low bits.
   constexpr float rounder = 0x1.8p23f;
   return static_cast<std::int8_t>(std::bit_cast<std::uint32_t>(x * inverse + rounder));
 }
 
 TROUPE_HD std::int8_t random_int8(float x, float inverse, std::uint32_t key, std::uint32_t index) {
-  constexpr int offset = 128; // Makes floor() what a conversion does; has a last place of 2^-16.
+  constexpr int offset = 128; // Makes the conversion a floor(); its last place is 2^-16.
   const std::uint32_t bits = random_bits(key, index);
   const float u = static_cast<float>(static_cast<std::int32_t>(bits >> 16)) * 0x1p-16f;
   const float moved = x * inverse + static_cast<float>(offset);

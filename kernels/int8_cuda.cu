@@ -21,7 +21,7 @@ struct to_random {
   }
 };
 
-/// A block of threads has a block of numbers, a thread one of them.
+/// A block of threads converts a block of numbers, one number per thread.
 template <class Round>
 struct to_int8_block {
   struct shared {
@@ -30,7 +30,7 @@ struct to_int8_block {
   };
   static constexpr unsigned halvings = 8;
   static_assert(block_threads == 1u << halvings && block_threads == int8_block);
-  // The magnitudes, the largest of them, and the integers.
+  // One to load magnitudes, then the halvings to the largest, then one to write integers.
   static constexpr unsigned phases = 1 + halvings + 1;
 
   const float* x;

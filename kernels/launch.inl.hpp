@@ -1,9 +1,9 @@
-// How a twin comes to a stream. Its body is a struct of pointers and numbers, copied to the device;
-// what it does for one element, or for one thread of a block, is written once: CUDA's threads run
-// it, and so do loops, for emulated streams. Private to this folder's *_cuda.cu.
+// Runs the body of a GPU kernel on a stream. The body is a struct of pointers and numbers, copied
+// to the device. Its work for one element, or for one thread of a block, is written once: CUDA's
+// threads run it, and loops run it for emulated streams. Private to this folder's *_cuda.cu.
 //
-// Emulation:  blocks and threads run last to first, so a body that needs another order is noticed.
-//             Files that nvcc compiles have both, others the loops alone.
+// Emulation:  blocks and threads run last to first, which exposes a body that depends on the order.
+//             Files compiled by nvcc have both, others only the loops.
 #pragma once
 
 #include "kernels/flush_denormals.hpp"
@@ -18,21 +18,21 @@
 
 namespace troupe::kernels {
 
-/// Of a block, for all kernels: every device has room for it, and it is a multiple of a warp.
+/// Threads of a block, for all kernels: every device supports it, and it is a multiple of a warp.
 constexpr unsigned block_threads = 256;
 
-/// Elements of a thread of launch_elements(). More: more loads under way, and larger tails.
+/// Elements of a thread of launch_elements(). More: more loads in flight, and larger tails.
 constexpr unsigned thread_elements = 4;
 
 constexpr unsigned blocks_for(std::size_t count, std::size_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-/// Base of bodies for which denormals count as zeros. Their files begin with a line
-/// "// nvcc: -ftz=true", which the build reads.
+/// Base of bodies that treat denormals as zeros. Their files begin with a line "// nvcc:
+/// -ftz=true", which the build reads.
 struct flushing_denormals {};
 
-/// *to += x, whichever threads do so at the same time. Of integers: the sum has no order.
+/// Adds x to *to atomically among threads. Integers only: their sum has no order.
 TROUPE_HD void add_atomically(std::uint32_t* to, std::uint32_t x) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(to, x);
@@ -43,8 +43,8 @@ TROUPE_HD void add_atomically(std::uint32_t* to, std::uint32_t x) {
 
 namespace detail {
 
-/// Calls the body for those elements of a thread that exist; neighbours at the same time, so that a
-/// warp reads whole cache lines.
+/// Calls the body for a thread's existing elements; neighbouring threads at the same time, so that
+/// a warp reads whole cache lines.
 template <class Body>
 TROUPE_HD void run_elements(const Body& body, std::size_t count, unsigned block, unsigned thread) {
   const std::size_t first = std::size_t{block} * (block_threads * thread_elements) + thread;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(block_threads) blocks_kernel(Body body) {
 
 #endif
 
-/// Lives while loops run a body.
+/// Flushes denormals while loops run a flushing body.
 template <class Body>
 struct denormals_of {};
 
@@ -105,9 +105,9 @@ void launch_elements(stream at, std::size_t count, const Body& body) {
 #endif
 }
 
-/// Calls body(phase, block, thread, memory) for all threads of `blocks` blocks; a phase begins when
-/// all threads of its block have done the one before. Body::phases says how many there are,
-/// Body::shared is the type of a block's memory, which begins with any content.
+/// Calls body(phase, block, thread, memory) for all threads of `blocks` blocks. A phase begins when
+/// all threads of its block have finished the previous one. Body::phases is the number of phases;
+/// Body::shared is the type of a block's memory, whose initial content is undefined.
 template <class Body>
 void launch_blocks(stream at, unsigned blocks, const Body& body) {
   if (blocks == 0)

@@ -28,7 +28,7 @@ struct relu_gradient_body {
   }
 };
 
-/// A thread has a column: neighbours read neighbours.
+/// A thread sums a column, so that neighbouring threads read neighbouring elements.
 struct sum_rows_body {
   float* sum;
   const float* in;
@@ -41,7 +41,7 @@ struct sum_rows_body {
   }
 };
 
-/// A block has a row.
+/// A block of threads has a row.
 struct softmax_block {
   struct shared {
     float values[block_threads];
@@ -49,7 +49,7 @@ struct softmax_block {
   };
   static constexpr unsigned halvings = 8;
   static_assert(block_threads == 1u << halvings);
-  // The largest logit, then the sum of exp(), each loaded and halved; then what is written.
+  // The largest logit, then the sum of exp(), each loaded and halved; then the writing.
   static constexpr unsigned phases = 2 * (1 + halvings) + 1;
 
   float* z;

@@ -1,4 +1,4 @@
-// The arithmetic of onebit.hpp that is the same for one number or one block everywhere.
+// Computes the parts of onebit.hpp that CPU and GPU share: a number's bit, a block's mean.
 #pragma once
 
 #include "kernels/host_device.hpp"

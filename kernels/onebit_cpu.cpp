@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-/// Of a block: adds x to v, whose bits go to `signs`, one byte each. Returns how many are set.
+/// Adds x to v in a block and writes v's bits to `signs`, one byte each. Returns the number of
+/// ones.
 std::uint32_t add_and_sign(const float* x, float* v, std::uint8_t* signs, std::size_t count) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i)
@@ -32,7 +33,7 @@ std::uint32_t add_and_sign(const float* x, float* v, std::uint8_t* signs, std::s
   return above;
 }
 
-/// Of those of v that are below zero, or of the others; a zero adds nothing to either.
+/// Sums the elements of v that are below zero, or the others; a zero adds 0 to either.
 double sum_of(const float* v, std::size_t count, bool below) {
   return sum_in_lanes(count, [=](auto d, std::size_t i) HWY_ATTR {
     const auto each = load_doubles(d, v + i);
@@ -41,14 +42,14 @@ double sum_of(const float* v, std::size_t count, bool below) {
   });
 }
 
-/// Eight bytes of 0 or 1 become eight bits.
+/// Packs eight bytes of 0 or 1 into eight bits.
 std::uint8_t together(const std::uint8_t* signs) {
   std::uint64_t eight = 0;
   std::memcpy(&eight, signs, sizeof eight);
   return static_cast<std::uint8_t>((eight * 0x0102040810204080) >> 56);
 }
 
-/// And back.
+/// Unpacks eight bits into bytes of 0 or 1.
 void apart(std::uint8_t bits, std::uint8_t* signs) {
   std::uint64_t eight = std::uint64_t{bits} * 0x0101010101010101 & 0x8040201008040201;
   eight = ((eight + 0x7f7f7f7f7f7f7f7f) >> 7) & 0x0101010101010101;

@@ -8,8 +8,8 @@ namespace troupe::kernels {
 
 namespace {
 
-/// A block of threads has a block of numbers. Sums run over the CPU's 16 lanes: 16 threads have
-/// those of what is below zero, 16 those of the rest.
+/// A block of threads converts a block of numbers. Sums run over the CPU's 16 lanes: 16 threads sum
+/// the numbers below zero, 16 sum the rest.
 struct to_onebit_block {
   static constexpr unsigned lanes = 16, packers = onebit_block / 8;
   static constexpr unsigned phases = 4;

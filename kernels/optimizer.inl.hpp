@@ -1,5 +1,4 @@
-// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch
-// of them.
+// Defines the optimisers' arithmetic once: for one weight, and the loop over a stretch of weights.
 #pragma once
 
 #include "kernels/host_device.hpp"
@@ -12,7 +11,7 @@
 
 namespace troupe::kernels::detail {
 
-/// What is the same for all elements of a step, rounded once from float64.
+/// Constants of all elements of a step, rounded once from float64.
 struct step_constants {
   float rate;              ///< Adam, adamw: rate / (1 - beta1^t). Ftrl: 1 / rate.
   float keep;              ///< mu, beta1.
@@ -23,13 +22,13 @@ struct step_constants {
   float epsilon;
   float l1;
   float beta;
-  float weight_decay; ///< Adamw: what w is multiplied with.
-  float clip;         ///< Infinity where clipping is off: the clamp then changes no finite value.
+  float weight_decay; ///< Adamw: the factor of w.
+  float clip;         ///< Infinity if clipping is off: the clamp then changes no finite value.
   float gradient_scale;
 };
 
-/// base^exponent by squaring. Not std::pow: the C library picks its variant by CPU, and the
-/// variants may differ in the last bit.
+/// Returns base^exponent by squaring. std::pow is not used: the C library picks its variant by CPU,
+/// and the variants may differ in the last bit.
 constexpr double power(double base, std::uint64_t exponent) {
   double result = 1.0;
   for (; exponent != 0; exponent >>= 1) {
@@ -101,7 +100,7 @@ TROUPE_HD element stepped(element old, float gradient, const step_constants& k) 
   }
 }
 
-/// Where one step reads and writes.
+/// The memory that one step reads and writes.
 struct step_memory {
   float* new_weights;
   float* new_state;
@@ -109,7 +108,7 @@ struct step_memory {
   const float* state;
   const float* gradient;
   std::size_t count;
-  std::size_t second = count; ///< In `state`, floats from what is first to what is second.
+  std::size_t second = count; ///< In `state`: distance from `first` to `second`, in floats.
   std::size_t new_second = count;
 };
 
@@ -118,12 +117,12 @@ template <optimizer Kind>
   constexpr std::size_t states = state_per_weight(Kind);
   constexpr std::uint32_t magnitude = 0x7fffffff, one_exponent = 0x00800000;
   std::uint32_t seen = 0;
-  // Outputs are the inputs themselves or apart from them, so no element depends on another. Without
+  // Outputs are the inputs themselves or separate from them, so elements are independent. Without
   // the pragma the compiler's own overlap check sends every step in place to a scalar loop.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < at.count; ++i) {
     const float gradient = at.gradient[i];
-    // Carries into the sign bit exactly where all exponent bits are set: NaN or infinity.
+    // Carries into the sign bit if all exponent bits are set: NaN or infinity.
     seen |= (std::bit_cast<std::uint32_t>(gradient) & magnitude) + one_exponent;
     element old{at.weights[i], 0.0f, 0.0f};
     if constexpr (states >= 1)
@@ -140,7 +139,7 @@ template <optimizer Kind>
   return (seen >> 31) == 0;
 }
 
-/// Calls body.operator()<kind>(): what depends on the kind is chosen once, outside of the loops.
+/// Calls body.operator()<kind>(), so that code that depends on the kind is chosen outside of loops.
 template <class Body>
 [[gnu::always_inline]] inline auto with_kind(optimizer kind, const Body& body) {
   switch (kind) {
@@ -155,7 +154,7 @@ template <class Body>
   return body.template operator()<optimizer::sgd>();
 }
 
-/// Where a step on rows reads and writes. Each row is f32[width] and its state right behind it.
+/// The memory that a step on rows reads and writes. Each row is f32[width], followed by its state.
 struct row_memory {
   float* const* rows;
   const float* gradient;
@@ -163,8 +162,8 @@ struct row_memory {
   std::size_t width;
 };
 
-/// Width > 0: known to the compiler, which then needs no loop within a row. constants_stride 0: the
-/// same for all rows; 1: one entry for each.
+/// Width > 0: known to the compiler, which then needs no loop within a row. constants_stride 0: one
+/// entry for all rows; 1: one entry for each.
 template <optimizer Kind, std::size_t Width>
 [[gnu::always_inline]] inline void step_rows(const row_memory& at, const step_constants* constants,
                                              std::size_t constants_stride) {

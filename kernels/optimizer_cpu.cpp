@@ -1,5 +1,5 @@
-// The loops are plain C++, so that CUDA shares their arithmetic; the compiler makes vectors of them
-// for each target, like those of vector_ops_cpu.cpp.
+// The loops are plain C++, so that CUDA shares their arithmetic. The compiler vectorises them for
+// each target, as in vector_ops_cpu.cpp.
 #include "kernels/optimizer.hpp"
 
 #include "kernels/flush_denormals.hpp"
@@ -20,11 +20,11 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-/// Floats that are made in the first cache at a time. Few, so that memory is asked to read and to
-/// write in turns: with 512, steps of three vectors lose a fifth.
+/// Floats computed in the first-level cache at a time. Few, so that memory reads and writes take
+/// short turns: with 512, steps of three vectors lose a fifth.
 constexpr std::size_t tile = 64;
 
-/// Past the caches, which then need not fetch first what is overwritten.
+/// Writes past the caches, which then need not fetch lines before they are overwritten.
 template <optimizer Kind>
 bool step_streamed(const detail::step_memory& at, const detail::step_constants& constants) {
   constexpr floats d;
@@ -51,7 +51,7 @@ bool step_streamed(const detail::step_memory& at, const detail::step_constants& 
   return finite;
 }
 
-/// Where it replaces nothing that was read, and each of its vectors begins on a cache line.
+/// Returns whether the step overwrites no input, and each of its vectors begins on a cache line.
 template <optimizer Kind>
 bool may_be_streamed(const detail::step_memory& at) {
   constexpr std::size_t line = 64, states = state_per_weight(Kind);
@@ -87,7 +87,7 @@ namespace troupe::kernels {
 
 namespace {
 
-/// Elements that a shared step copies, steps and copies back: loops of atomics are not vectorised,
+/// Elements that a shared step copies, steps and copies back. Loops of atomics are not vectorised;
 /// the arithmetic between them is. Larger: more updates of others are lost meanwhile.
 constexpr std::size_t shared_stretch = 256;
 
@@ -104,13 +104,13 @@ void store_shared(const float* from, std::size_t count, float* to) {
     std::atomic_ref<float>(to[i]).store(from[i], std::memory_order_relaxed);
 }
 
-/// Rows whose constants lie on the stack at a time.
+/// Rows whose constants are on the stack at a time.
 constexpr std::size_t rows_max = 64;
 
 HWY_EXPORT(step);
 HWY_EXPORT(step_rows);
 
-/// Each row with the constants of its own t.
+/// Steps each row with the constants of its own t.
 void step_aged_rows(const detail::row_memory& all, std::span<const std::uint64_t> steps,
                     step_options options) {
   detail::step_constants constants[rows_max];

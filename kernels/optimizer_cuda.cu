@@ -20,7 +20,7 @@ struct step_body : flushing_denormals {
     constexpr std::uint32_t infinity_bits = 0x7f800000;
     const float gradient = at.gradient[i];
     if ((std::bit_cast<std::uint32_t>(gradient) & infinity_bits) == infinity_bits)
-      *not_finite = 1; // All who write it write the same.
+      *not_finite = 1; // All threads that write it write the same value.
     detail::element old{at.weights[i], 0.0f, 0.0f};
     if constexpr (states >= 1)
       old.first = at.state[i];

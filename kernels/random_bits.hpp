@@ -1,12 +1,12 @@
-// Bits that look random and are a function of (key, index), for kernels that draw: so that an
-// element's draw does not depend on which others were drawn before, or how wide the machine is.
+// Computes pseudo-random bits as a function of (key, index) for kernels. So an element's draw does
+// not depend on other draws or on the vector width of the machine.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe::kernels::detail {
 
-/// Of a seed, what random_bits takes. The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+/// Turns a seed into a key of random_bits(). The finaliser of splitmix64 (Steele, Lea, Flood 2014).
 constexpr std::uint32_t random_key(std::uint64_t seed) {
   seed += 0x9e3779b97f4a7c15;
   seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -14,7 +14,7 @@ constexpr std::uint32_t random_key(std::uint64_t seed) {
   return static_cast<std::uint32_t>(seed ^ (seed >> 31));
 }
 
-/// The finaliser of MurmurHash3 (Appleby), of a Weyl sequence that begins at the key.
+/// Applies the finaliser of MurmurHash3 (Appleby) to a Weyl sequence that begins at the key.
 constexpr std::uint32_t random_bits(std::uint32_t key, std::uint32_t index) {
   std::uint32_t x = key + index * 0x9e3779b1;
   x = (x ^ (x >> 16)) * 0x85ebca6b;

@@ -1,8 +1,8 @@
-// A reduction on a stream, in two launches: blocks combine stretches of the elements into partial
-// values, then one block combines those. Private to this folder's *_cuda.cu.
+// Runs a reduction on a stream in two launches: blocks combine stretches of the elements into
+// partial values, then one block combines those. Private to this folder's *_cuda.cu.
 //
-// Determinism: who combines what depends on the number of elements alone, so results are
-//              bit-identical from run to run, on every device and on emulated streams.
+// Determinism: the order of combinations depends only on the number of elements. So results are
+// bit-identical from run to run, on every device and on emulated streams.
 #pragma once
 
 #include "kernels/launch.inl.hpp"
@@ -12,22 +12,22 @@
 
 namespace troupe::kernels::detail {
 
-/// Load: value_type; value_type none() (combined with x it gives x), operator()(size_t i) and
-/// value_type combine(value_type, value_type).
+/// Load has: value_type; value_type none(), which is neutral to combine(); operator()(size_t i);
+/// and value_type combine(value_type, value_type).
 template <class Load>
 struct reduce_block {
   using value_type = typename Load::value_type;
   struct shared {
     value_type values[block_threads];
   };
-  // One to load, then one for each halving of the block.
+  // One phase to load, then one for each halving of the block.
   static constexpr unsigned phases = 9;
   static_assert(block_threads == 1u << (phases - 1));
 
   Load load;
   std::size_t count;
   unsigned blocks;
-  value_type* to; ///< One for each block.
+  value_type* to; ///< One value for each block.
 
   TROUPE_HD void operator()(unsigned phase, unsigned block, unsigned thread, shared& memory) const {
     if (phase == 0) {
@@ -46,7 +46,7 @@ struct reduce_block {
   }
 };
 
-/// The same on what the blocks have written.
+/// Applies the reduction to the partial values of the blocks.
 template <class Load>
 struct of_partials {
   using value_type = typename Load::value_type;
@@ -58,10 +58,10 @@ struct of_partials {
   TROUPE_HD value_type combine(value_type a, value_type b) const { return load.combine(a, b); }
 };
 
-/// Elements of a thread until there are as many blocks as partial values may be.
+/// Elements of a thread until the number of blocks reaches partials_max.
 constexpr std::size_t reduced_elements = 8;
 
-/// `result` may be partials itself: the last block has read all of them before it writes.
+/// `result` may be `partials` itself: the last block reads all of them before it writes.
 template <class Load>
 void launch_reduce(stream at, std::size_t count, const Load& load,
                    typename Load::value_type* partials, typename Load::value_type* result) {

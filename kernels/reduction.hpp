@@ -1,11 +1,11 @@
-// What the twins of reductions need on the device beside their operands.
+// Defines the memory that GPU reductions need on the device beside their operands.
 #pragma once
 
 #include <cstddef>
 
 namespace troupe::kernels {
 
-/// Partial values of a reduction: as many as keep the largest device busy.
+/// Partial values of a reduction: enough to keep the largest device busy.
 constexpr std::size_t partials_max = 1024;
 
 } // namespace troupe::kernels

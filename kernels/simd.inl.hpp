@@ -1,9 +1,9 @@
-// Loops over spans, compiled once for each CPU target; private to the .cpp files of this folder,
+// Loops over spans, compiled once for each CPU target. Private to the .cpp files of this folder,
 // which include it behind hwy/foreach_target.h. `vector_ops_cpu.cpp` shows the form.
 //
-// Written with Mul and Add: MulAdd rounds once on some targets and twice on others. No tag has more
-// than 16 lanes, and targets whose width is unknown to the compiler are left out: accumulators
-// could not be arrays.
+// Uses Mul and Add: MulAdd rounds once on some targets and twice on others. No tag has more than 16
+// lanes. Targets whose width is unknown to the compiler are left out: accumulators could not be
+// arrays.
 #if defined(TROUPE_KERNELS_SIMD) == defined(HWY_TARGET_TOGGLE) // Seen once for each target.
   #ifdef TROUPE_KERNELS_SIMD
     #undef TROUPE_KERNELS_SIMD
@@ -26,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using floats = hn::CappedTag<float, 16>;
 
 /// Calls body(tag, i) for the elements i, i + 1, ... of each whole vector of that tag, and then
-/// with narrower ones for what is left over. `body` is a generic lambda with HWY_ATTR.
+/// with narrower tags for the rest. `body` is a generic lambda with HWY_ATTR.
 template <class D, class Body>
 HWY_INLINE void for_each_vector(D d, std::size_t i, std::size_t count, const Body& body) {
   for (; i + hn::MaxLanes(d) <= count; i += hn::MaxLanes(d))
@@ -40,8 +40,8 @@ HWY_INLINE void for_each_vector(std::size_t count, const Body& body) {
   for_each_vector(floats{}, 0, count, body);
 }
 
-/// min(max(value, -limit), limit), and NaN where that is NaN. Not Min and Max: which of a number
-/// and a NaN they take is up to the target.
+/// Returns min(max(value, -limit), limit), and NaN for NaN. Min and Max are not used: their choice
+/// between a number and a NaN depends on the target.
 template <class D>
 HWY_INLINE hn::Vec<D> clamped(D d, hn::Vec<D> value, float limit) {
   const auto high = hn::Set(d, limit), low = hn::Set(d, -limit);
@@ -49,7 +49,7 @@ HWY_INLINE hn::Vec<D> clamped(D d, hn::Vec<D> value, float limit) {
   return hn::IfThenElse(hn::Gt(raised, high), high, raised);
 }
 
-/// Notices NaN and infinity in passing, without a branch for each vector.
+/// Detects NaN and infinity in passing, without a branch for each vector.
 class finite_watch {
   using wide = hn::RebindToSigned<floats>;
 
@@ -58,7 +58,7 @@ public:
   template <class D>
   HWY_INLINE void note(D d, hn::Vec<D> value) {
     constexpr hn::RebindToSigned<D> bits;
-    // Carries into the sign where all bits of the exponent are set.
+    // Carries into the sign if all exponent bits are set.
     const auto magnitude = hn::And(hn::BitCast(bits, value), hn::Set(bits, 0x7fffffff));
     const auto carried = hn::Add(magnitude, hn::Set(bits, 0x00800000));
     if constexpr (hn::MaxLanes(d) == hn::MaxLanes(floats{}))
@@ -75,8 +75,8 @@ private:
   bool narrow_ = true;
 };
 
-/// Whether loops that only read ask ahead. Intel's Ice Lake reads 64 MB a quarter faster with it;
-/// AMD's Zen 4 reads as fast as it can on its own, and a sixth slower with it.
+/// Returns whether loops that only read prefetch. Intel's Ice Lake reads 64 MB a quarter faster
+/// with it. AMD's Zen 4 reads at full speed on its own, and a sixth slower with it.
 HWY_INLINE bool asks_ahead() {
   #if defined(__x86_64__)
   return !__builtin_cpu_is("amd");
@@ -85,14 +85,14 @@ HWY_INLINE bool asks_ahead() {
   #endif
 }
 
-/// Floats that a loop which only reads takes between two calls of prefetch_pages(): 4 KiB.
+/// Floats that a read-only loop takes between two calls of prefetch_pages(): 4 KiB.
 constexpr std::size_t read_stretch = 1024;
 
-/// Before x[i] .. x[i + 1023] are read, i a multiple of 1024: asks for as much of the eight pages
-/// that come after these eight, eight lines of each. Processors read ahead on their own, but for
-/// each page apart and never beyond its end: it takes several pages at a time to keep as many lines
-/// under way as a core can. Nothing for vectors that are mostly in a cache, where it only costs,
-/// and nothing beyond the end.
+/// Call before x[i] .. x[i + 1023] are read, i a multiple of 1024. Prefetches an equal amount of
+/// the next eight pages, eight lines of each. Processors read ahead on their own, but separately
+/// for each page and never beyond its end. Only several pages at a time keep enough lines in flight
+/// for a core. Does not prefetch vectors that are mostly in a cache, where it only costs, or beyond
+/// the end.
 HWY_INLINE void prefetch_pages(const float* x, std::size_t i, std::size_t count) {
   constexpr std::size_t page = 1024, pages = 8, line = 16, long_min = std::size_t{1} << 20;
   constexpr std::size_t share = read_stretch / pages;
@@ -105,21 +105,21 @@ HWY_INLINE void prefetch_pages(const float* x, std::size_t i, std::size_t count)
       hwy::Prefetch(at + p * page + k);
 }
 
-/// For each line of a single vector: asks for the one four pages on, also out of a cache.
+/// Prefetches, for each line of a single vector, the line four pages on, also out of a cache.
 HWY_INLINE void prefetch_ahead(const float* at) { hwy::Prefetch(at + 4096); }
 
-/// Floats of what goes past the caches where it does not replace what was read: 16 MiB, which
-/// whoever reads next would hardly find in one. Less is often found there, and would be slower to
-/// read were it not.
+/// Floats of an output, 16 MiB, from which on it is written past the caches if it replaces no
+/// input. Its next reader would hardly find it in a cache. Shorter outputs are often found there,
+/// and would be slower to read from memory.
 constexpr std::size_t streamed_min = std::size_t{4} << 20;
 
 /// Part of the results, not a tuning number.
 constexpr std::size_t lane_count = 16;
 
-/// Sum over `count` elements in float64. Element i is added to lane i % 16 in the order of i; then
-/// lane k + 8 is added to lane k for k < 8, k + 4 for k < 4, and so on. term(tag, i) is a vector of
-/// the terms of elements i, i + 1, ...; the tag's lanes are float64. `read`: where the floats
-/// lie that terms are made of.
+/// Returns the sum over `count` elements in float64. Element i is added to lane i % 16 in the order
+/// of i; then lane k + 8 is added to lane k for k < 8, k + 4 for k < 4, and so on. term(tag, i) is
+/// a vector of the terms of elements i, i + 1, ...; the tag's lanes are float64. `read`: the floats
+/// that the terms read.
 template <class Term, class... Floats>
 HWY_INLINE double sum_in_lanes(std::size_t count, const Term& term, const Floats*... read) {
   constexpr hn::CappedTag<double, lane_count> d;
@@ -128,7 +128,7 @@ HWY_INLINE double sum_in_lanes(std::size_t count, const Term& term, const Floats
   hn::Vec<decltype(d)> sums[vectors];
   for (auto& sum : sums)
     sum = hn::Zero(d);
-  // Within a cache, two streams need no help.
+  // Within a cache, two streams need no prefetching.
   const bool ahead = sizeof...(read) == 1 && asks_ahead();
   std::size_t i = 0;
   for (const std::size_t whole = count - count % lane_count; i < whole;) {
@@ -151,7 +151,7 @@ HWY_INLINE double sum_in_lanes(std::size_t count, const Term& term, const Floats
   return lanes[0];
 }
 
-/// As many floats from `from` on as `d` has lanes, in float64.
+/// Returns the floats from `from` on, one for each lane of `d`, in float64.
 template <class D>
 HWY_INLINE hn::Vec<D> load_doubles(D d, const float* from) {
   return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, D>{}, from));

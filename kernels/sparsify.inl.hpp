@@ -1,5 +1,5 @@
-// The arithmetic of sparsify.hpp: what the passes of top_k tell each other, which are counts of
-// magnitudes and where the k-th largest is; which elements random_k draws.
+// Defines the arithmetic of sparsify.hpp: the data that passes of top_k exchange, which are counts
+// of magnitudes and the k-th largest; and the elements that random_k draws.
 #pragma once
 
 #include "kernels/host_device.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe::kernels::detail {
 
-// A magnitude has 31 bits: 11, 10 and 10 of them are told apart in one round.
+// A magnitude has 31 bits: rounds distinguish 11, 10 and 10 of them.
 constexpr int magnitude_bits_all = 31;
 constexpr int magnitude_shifts[] = {20, 10, 0};
 constexpr std::size_t magnitude_bins = 2048;
@@ -20,23 +20,23 @@ using magnitude_counts = std::array<std::uint32_t, magnitude_bins>;
 
 struct selection {
   std::uint32_t least;  ///< The magnitude of the k-th largest.
-  std::size_t of_least; ///< How many with this very magnitude are taken.
+  std::size_t of_least; ///< Number of taken elements with exactly this magnitude.
 };
 
-/// As an integer, which has the order that magnitudes have as floats. NaNs are all the same: which
-/// one a sum has is not the same on every device.
+/// Returns the magnitude as an integer, which has the same order as the float. All NaNs are equal:
+/// the NaN of a sum depends on the device.
 TROUPE_HD std::uint32_t magnitude(float x) {
   constexpr std::uint32_t least_nan = 0x7f800001;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7fffffff;
   return bits < least_nan ? bits : least_nan;
 }
 
-/// Where random_k's stretch j begins; stretch j - 1 ends there.
+/// Returns the beginning of random_k's stretch j, which is the end of stretch j - 1.
 TROUPE_HD std::uint64_t stretch_begin(std::uint64_t j, std::uint64_t count, std::uint64_t k) {
   return j * count / k;
 }
 
-/// What is drawn of stretch j, [begin, end).
+/// Returns the element drawn of stretch j, [begin, end).
 TROUPE_HD std::uint64_t drawn_place(std::uint64_t begin, std::uint64_t end, std::uint32_t key,
                                     std::uint32_t j) {
   return begin + ((end - begin) * random_bits(key, j) >> 32);

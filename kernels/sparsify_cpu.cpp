@@ -26,7 +26,7 @@ void add_to(float* v, const float* x, std::size_t count) {
     v[i] += x[i];
 }
 
-/// Calls body(index, magnitude) for each element of at least `least`, in order. Few are.
+/// Calls body(index, magnitude) for each element of at least `least`, in order. These are few.
 template <class Body>
 HWY_INLINE void for_each_large(const float* v, std::size_t count, std::uint32_t least,
                                const Body& body) {
@@ -61,7 +61,7 @@ void count_large(const float* v, std::size_t count, std::uint32_t least,
   });
 }
 
-/// Those whose upper bits are `prefix`, by the bits below these.
+/// Counts the elements whose upper bits are `prefix`, by the bits below these.
 void count_within(const float* v, std::size_t count, std::uint32_t prefix, int prefix_shift,
                   int shift, detail::magnitude_counts& into) {
   const std::uint32_t mask = (1u << (prefix_shift - shift)) - 1;
@@ -101,13 +101,14 @@ HWY_EXPORT(count_large);
 HWY_EXPORT(count_within);
 HWY_EXPORT(take);
 
-/// A magnitude that about 2 k elements are said to reach by a sample, so that most are passed over.
+/// Returns a magnitude that about 2 k elements reach, by a sample, so that most are skipped.
 std::uint32_t guess(std::span<const float> v, std::size_t k) {
   constexpr std::size_t sample_size = 1024;
   std::array<std::uint32_t, sample_size> sample;
   if (v.size() < 16 * sample_size)
     return 0;
-  for (std::size_t i = 0; i < sample_size; ++i) // Odd, so that no period of 2^j is sampled.
+  for (std::size_t i = 0; i < sample_size; ++i) // The stride is odd, so that no period of 2^j is
+                                                // sampled.
     sample[i] = detail::magnitude(v[i * ((v.size() / sample_size) | 1) % v.size()]);
   const std::size_t rank = 2 * k * sample_size / v.size() + 8;
   if (rank >= sample_size / 2)
@@ -116,7 +117,7 @@ std::uint32_t guess(std::span<const float> v, std::size_t k) {
   return sample[rank];
 }
 
-/// The bin in which the k-th largest is; k becomes its rank within that bin.
+/// Returns the bin of the k-th largest; k becomes its rank within that bin.
 std::uint32_t bin_of(const detail::magnitude_counts& counts, std::size_t& k) {
   std::size_t bin = detail::magnitude_bins - 1;
   for (; counts[bin] < k; --bin)
@@ -127,7 +128,7 @@ std::uint32_t bin_of(const detail::magnitude_counts& counts, std::size_t& k) {
 /// Requires: 0 < k <= v.size().
 detail::selection select(std::span<const float> v, std::size_t k) {
   detail::magnitude_counts counts{};
-  // Whole bins, so that what is counted in one is all of it.
+  // Rounded to whole bins, so that every counted bin is complete.
   const std::uint32_t guessed = guess(v, k) >> detail::magnitude_shifts[0]
                                                  << detail::magnitude_shifts[0];
   HWY_DYNAMIC_DISPATCH(count_large)(v.data(), v.size(), guessed, counts);

@@ -1,6 +1,7 @@
-// The k-th largest magnitude by rounds over its bits: each counts how many of those that have the
-// bits found so far continue in which way. Counts are integers, so their order does not matter;
-// then each tile knows from the counts of those before where in `places` its own go.
+// Finds the k-th largest magnitude by rounds over its bits. Each round counts, among the magnitudes
+// that share the bits found so far, every value of the next bits. Counts are integers, so their
+// order does not matter. Then the counts of preceding tiles tell each tile its positions in
+// `places`.
 #include "kernels/launch.inl.hpp"
 #include "kernels/sparsify.hpp"
 #include "kernels/sparsify.inl.hpp"
@@ -12,13 +13,13 @@ namespace troupe::kernels {
 
 namespace {
 
-/// Of tiles, how many are larger than the k-th largest, and how many as large.
+/// For each tile, the number of magnitudes above the k-th largest, and of those equal to it.
 struct tile_counts {
   std::uint32_t *above, *equal;
 };
 
-/// In the device's memory what detail::selection is on the CPU. Between rounds: the bits that are
-/// known of the magnitude, and how many are taken of those that have them.
+/// The counterpart of detail::selection in the device's memory. Between rounds: the known bits of
+/// the magnitude, and the number of taken elements that have them.
 struct choice {
   std::uint32_t least, of_least;
 };
@@ -42,11 +43,12 @@ struct begin_body {
   }
 };
 
-/// Elements of a thread until there are as many blocks as there may be. Each block adds up to 2048
-/// counts to those of all.
+/// Elements of a thread until the number of blocks reaches its limit. Each block adds up to 2048
+/// counts to the common ones.
 constexpr std::size_t counted_elements = 32, count_blocks_max = 1024;
 
-/// Counts by the bits from `shift` on those whose bits from `known_shift` on are known.
+/// Counts, by the bits from `shift` on, the elements whose bits from `known_shift` on are the known
+/// ones.
 struct count_block {
   struct shared {
     std::uint32_t counts[detail::magnitude_bins];
@@ -79,16 +81,16 @@ struct count_block {
   }
 };
 
-/// One block: finds the bin of the k-th largest, and leaves zeros to the next round.
+/// Finds, in one block, the bin of the k-th largest, and zeroes the counts for the next round.
 struct choose_block {
-  static constexpr std::size_t bins = detail::magnitude_bins / block_threads; ///< Of a thread.
+  static constexpr std::size_t bins = detail::magnitude_bins / block_threads; ///< Bins of a thread.
   struct shared {
     std::uint32_t sums[block_threads];
   };
   static constexpr unsigned phases = 3;
 
   std::uint32_t* counts;
-  int bits; ///< That a bin's number has.
+  int bits; ///< Width of a bin's number.
   choice* chosen;
 
   TROUPE_HD void choose(const shared& memory) const {
@@ -120,14 +122,14 @@ struct choose_block {
 
 // -- the places -----------------------------------------------------------------------------------
 
-/// A block of threads has a tile, a thread four neighbours of it. In phases 0 to 8 each learns what
-/// the tile has up to its own.
+/// A block of threads has a tile, a thread four neighbours of it. In phases 0 to 8 each thread
+/// counts the tile's elements up to its own.
 struct tile {
   static constexpr std::uint32_t elements = top_k_tile / block_threads;
   static constexpr unsigned doublings = 8, last_phase = doublings + 1;
   static_assert(block_threads == 1u << doublings);
-  /// Those above in the upper 16 bits, the equal ones in the lower. Each phase reads one half and
-  /// writes the other; after an even number the first one has the sums.
+  /// The upper 16 bits count those above, the lower 16 the equal ones. Each phase reads one half
+  /// and writes the other; after an even number of phases the first half has the sums.
   struct shared {
     std::uint32_t found[2][block_threads];
   };
@@ -179,7 +181,7 @@ struct count_tile {
   }
 };
 
-/// One block: in place of a tile's counts those of all tiles before it.
+/// Replaces, in one block, a tile's counts by the sums over all tiles before it.
 struct add_tiles_block {
   struct shared {
     std::uint32_t above[block_threads], equal[block_threads];
@@ -189,7 +191,7 @@ struct add_tiles_block {
   tile_counts counts;
   unsigned tiles;
 
-  /// Sums up to each, without itself.
+  /// Replaces each count by the sum of those before it.
   TROUPE_HD static std::uint32_t sum_before(std::uint32_t* counts, std::size_t begin,
                                             std::size_t end, std::uint32_t sum) {
     for (std::size_t i = begin; i < end; ++i) {

@@ -1,5 +1,5 @@
-// The form of every kernel for CPUs: this file is compiled once for each target (foreach_target
-// includes it again and again), and a call goes to the best one that the CPU at hand has.
+// Shows the form of every kernel for CPUs: foreach_target includes this file once for each target,
+// and a call goes to the best target of the present CPU.
 #include "kernels/vector_ops.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-/// `apart`: the total replaces no input. A long one goes past the caches, which then need not fetch
-/// first what is overwritten.
+/// `apart`: the total replaces no input. A long total is written past the caches, which then need
+/// not fetch lines before they are overwritten.
 void sum_all(float* total, const std::span<const float>* inputs, std::size_t inputs_count,
              std::size_t count, bool apart) {
   const bool streamed = apart && count >= streamed_min;
@@ -37,7 +37,7 @@ void sum_all(float* total, const std::span<const float>* inputs, std::size_t inp
     begin = std::min(count, (line_bytes - off) % line_bytes / sizeof(float));
     for_each_vector(d, 0, begin, sum_of);
   }
-  // Four vectors at a time: with one, there is little under way at once.
+  // Four vectors at a time: with one, too few loads are in flight.
   for (; begin + 4 * width <= count; begin += 4 * width) {
     const float* x = inputs[0].data() + begin;
     auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + width);
@@ -101,10 +101,10 @@ double squares(const float* x, std::size_t count) {
   return sum_in_lanes(count, square, x);
 }
 
-/// How many elements are known to be finite: all before the stretch with the first that is not.
+/// Returns the number of elements known to be finite: all before the first stretch that is not.
 std::size_t finite_prefix(const float* x, std::size_t count) {
-  // A stretch is tested as a whole. 4 KiB: long enough to hide the branch, short enough to be
-  // searched again from the L1 cache.
+  // Each stretch is tested as a whole. 4 KiB is long enough to hide the branch, and short enough to
+  // be searched again from the L1 cache.
   const bool ahead = asks_ahead();
   for (std::size_t begin = 0; begin < count; begin += read_stretch) {
     prefetch_pages(x, begin, count);

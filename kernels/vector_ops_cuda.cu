@@ -51,7 +51,7 @@ struct clip_body {
   }
 };
 
-/// Of one element.
+/// Runs for one element.
 struct factor_body {
   const double* squared_norm;
   float limit;
@@ -71,7 +71,7 @@ struct scale_by_body {
   }
 };
 
-/// Of one element.
+/// Runs for one element.
 struct root_body {
   double* value;
   TROUPE_HD void operator()(std::size_t) const { *value = std::sqrt(*value); }

@@ -1,4 +1,4 @@
-// Batch sets as a floor and a bitmap that starts at the floor's word.
+// Stores a batch set as a floor and a bitmap that starts at the floor's word.
 #include "serialization/batch_set.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 
 std::uint64_t first_word(const batch_set& x) { return x.floor().value / 64; }
 
-/// Word `index`, counted from batch 0.
+/// Returns word `index`, counted from batch 0.
 std::uint64_t word_at(const batch_set& x, std::uint64_t index) {
   const auto first = first_word(x);
   if (index < first)

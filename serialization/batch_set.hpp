@@ -1,5 +1,5 @@
-// A set of batch numbers that grows almost in order: everything below a floor, and a few above it.
-// A partition's marks (which batches were applied) and a server's report are batch sets.
+// A set of batch numbers that grows almost in order: all below a floor, and a few above it. A
+// partition's applied batches and a server's status are batch sets.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -16,22 +16,22 @@ namespace troupe {
 class batch_set {
 public:
   batch_set() = default;
-  /// All batches below `floor`.
+  /// Makes the set of all batches below `floor`.
   explicit batch_set(batch_id floor);
-  /// From the two parts of the wire format; accepts any words and restores the invariants.
+  /// Takes the two parts of the wire format; accepts any words and restores the invariants.
   batch_set(batch_id floor, std::vector<std::uint64_t> words);
 
-  /// Returns false where `batch` was in the set before.
+  /// Returns false if `batch` was in the set before.
   bool insert(batch_id batch);
   bool contains(batch_id batch) const;
   batch_id floor() const { return floor_; }
   /// Number of batches in the set.
   std::uint64_t size() const;
-  /// One past the largest batch in the set; 0 where it is empty.
+  /// Returns one past the largest batch in the set; 0 if it is empty.
   batch_id end() const;
-  /// Keeps what is in both.
+  /// Keeps the batches that are in both sets.
   void intersect(const batch_set& other);
-  /// Adds what is in `other`.
+  /// Adds the batches of `other`.
   void unite(const batch_set& other);
   const std::vector<std::uint64_t>& words() const { return words_; }
 

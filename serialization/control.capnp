@@ -1,5 +1,5 @@
-# The control path: whole states of members (report) and what they should become (orders), and what
-# opens a link. Protocol version 4. serialization/messages.hpp says what each field means.
+# The control path: whole statuses of members (StatusMessage), their desired states (DesiredState), and the
+# messages that open a link. serialization/messages.hpp explains each field.
 @0x9fa5ed2a43180fc5;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -8,22 +8,22 @@ using Data = import "push_pull.capnp";
 using Jobs = import "job.capnp";
 $Cxx.namespace("troupe::schema");
 
-# -- what opens a link --
+# -- messages that open a link --
 
 # The protocol version of a hello is its envelope's.
 struct Hello {
   job @0 :UInt64;
   secret @1 :UInt64;
   from @2 :Data.Member;
-  reads @3 :UInt32;  # encoding_set; a peer that lacks it reads none
-  sends @4 :UInt32;  # the same
+  reads @3 :UInt32;  # encoding_set; 0 if the peer lacks the field: it reads none
+  sends @4 :UInt32;  # encoding_set; 0 if the peer lacks the field: it sends none
 }
 
 struct Rejection {
   why @0 :Data.Failure;
 }
 
-# -- shared by reports and orders --
+# -- shared by StatusMessage and DesiredState --
 
 struct Histogram {
   counts @0 :List(UInt64);
@@ -79,7 +79,7 @@ struct ServerCounters {
   stalenessClocks @8 :Histogram;
 }
 
-# -- report --
+# -- StatusMessage: the status of a member --
 
 struct LeaseProgress {
   lease @0 :Lease;
@@ -150,7 +150,7 @@ struct StatusMessage {
   }
 }
 
-# -- orders --
+# -- DesiredState: the desired state of a member --
 
 struct ChainEntry {
   chain @0 :UInt32;
@@ -185,7 +185,7 @@ struct DesiredChain {
 }
 
 struct DesiredServer {
-  job @0 :Jobs.Job;  # Null: none yet.
+  job @0 :Jobs.Job;  # Null if there is none yet.
   generation @1 :UInt64;
   chains @2 :List(DesiredChain);
   chainOf @3 :List(UInt32);
@@ -206,19 +206,34 @@ struct MemberStatus {
   server @6 :ServerCounters;
 }
 
+struct JobEvent {
+  kind @0 :UInt16;  # event_kind
+  fields @1 :List(Field);
+
+  struct Field {
+    name @0 :Text;
+    union {
+      count @1 :UInt64;
+      number @2 :Float64;
+      text @3 :Text;
+    }
+  }
+}
+
 struct JobStatus {
   view @0 :View;
   phase @1 :UInt8;  # job_phase
   batchesDone @2 :UInt64;
   checkpoint @3 :UInt64;
   members @4 :List(MemberStatus);
-  events @5 :List(Text);
+  eventTexts @5 :List(Text);  # Read only: written before events had kinds.
   eventsTotal @6 :UInt64;
   servers @7 :List(UInt32);
   draining @8 :List(UInt32);
-  job @9 :Jobs.Job;  # Null: not said.
+  job @9 :Jobs.Job;  # Null if not told.
   coordinator @10 :UInt32;
   directoryMark @11 :UInt64;
+  events @12 :List(JobEvent);
 }
 
 struct DesiredState {

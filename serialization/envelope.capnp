@@ -1,8 +1,8 @@
-# The root of every frame. Protocol version 3.
+# The root of every frame.
 #
 # The first 16 bytes of a frame's first segment have the same meaning in every version: a struct
-# pointer whose offset is 0, then version and magic. So peers of different versions can tell each
-# other apart without reading further.
+# pointer whose offset is 0, then version and magic. So peers of different versions recognise each
+# other without reading further.
 @0xab975fd38922c1dd;
 
 using Cxx = import "/capnp/c++.capnp";

@@ -1,4 +1,4 @@
-// Buckets of a histogram and what is computed from them.
+// Maps values to buckets, and computes means and quantiles from them.
 #include "serialization/histogram.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::uint64_t exact_buckets = 256;
 std::size_t bucket_of(std::uint64_t value) {
   if (value < exact_buckets)
     return static_cast<std::size_t>(value);
-  // 256..511 have bit width 9 and are the first bucket behind the exact ones.
+  // Values 256..511 have bit width 9 and share the first bucket behind the exact ones.
   return static_cast<std::size_t>(exact_buckets) + static_cast<std::size_t>(std::bit_width(value))
          - 9;
 }

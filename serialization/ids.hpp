@@ -1,4 +1,4 @@
-// Integers with a meaning. Two different kinds never mix by accident.
+// Integers with a meaning. Ids of different kinds never mix by accident.
 #pragma once
 
 #include <compare>
@@ -16,26 +16,26 @@ struct id {
 
 /// Position of a table in the job's list of tables.
 using table_id = id<struct table_tag, std::uint32_t>;
-/// Unit of placement and recovery; less than job_spec::partitions.
+/// Unit of placement and recovery; below job_spec::partitions.
 using partition_id = id<struct partition_tag, std::uint32_t>;
 /// Index of a process within its role, counted from 0. It survives a restart of the process.
 using server_id = id<struct server_tag, std::uint32_t>;
 using worker_id = id<struct worker_tag, std::uint32_t>;
 /// A group of partitions that the same servers replicate, in one order of updates.
 using chain_id = id<struct chain_tag, std::uint32_t>;
-/// Random number drawn for each start of a process; tells a restarted one from its predecessor.
+/// Random number drawn for each start of a process; distinguishes a restarted process.
 using incarnation_id = id<struct incarnation_tag, std::uint64_t>;
-/// Number of the cluster configuration (members, addresses, partition map). Only grows.
+/// Number of a configuration (members, addresses, partition map). Only grows.
 using config_id = id<struct config_tag, std::uint64_t>;
 /// Number of a history: it grows when every server rolls back together.
 using generation_id = id<struct generation_tag, std::uint64_t>;
-/// A global batch number: pass * job_spec::batches_per_epoch + index within the pass.
+/// Global batch number: pass * job_spec::batches_per_epoch + index within the pass.
 using batch_id = id<struct batch_tag, std::uint64_t>;
 
-/// What a process does in a cluster. Numbers are wire format.
+/// The role of a process in a cluster. Numbers are wire format.
 enum class role : std::uint8_t { coordinator = 0, server = 1, worker = 2, observer = 3 };
 
-/// One start of one process.
+/// Identifies one start of one process.
 struct member_id {
   troupe::role role = role::observer;
   std::uint32_t index = 0;

@@ -1,6 +1,6 @@
-# A job as bytes: in the coordinator's orders, and in files. Format version 1.
+# A job as bytes: in the coordinator's desired states, and in files. Format version 1.
 #
-# Fields are only ever appended, with the next number; an unused one keeps its place. Enumerations
+# Fields are only ever appended, with the next number; an unused field keeps its place. Enumerations
 # are numbers of the C++ enumerations named beside them.
 @0xd9ce958139ae6818;
 
@@ -51,7 +51,7 @@ struct Job {
   batchSamples @6 :UInt32;
   epochs @7 :UInt64;
   tables @8 :List(Table);
-  replicas @9 :UInt32;  # 0: 1
+  replicas @9 :UInt32;  # 0 means 1
   chains @10 :UInt32;
   backupWorkers @11 :UInt32;
   durability @12 :UInt8;  # durability_mode

@@ -1,4 +1,4 @@
-// Names, arithmetic and identity of jobs. serialization/job_validate.cpp has the checks.
+// Computes names, sizes and fingerprints of jobs. serialization/job_validate.cpp has the checks.
 #include "serialization/job.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::array<const char*, 7> optimizer_names{"sgd",      "momentum", "ad
                                                      "nesterov", "adamw",    "ftrl"};
 static_assert(optimizer_names.size() == static_cast<std::size_t>(optimizer_kind_max) + 1);
 
-/// Hash of a sequence of 64-bit fields; each is mixed in with murmur3's finaliser.
+/// Hashes a sequence of 64-bit fields; each is mixed in with murmur3's finaliser.
 class mixer {
 public:
   void add(std::uint64_t field) {
@@ -134,7 +134,7 @@ std::uint64_t fingerprint(const job_spec& job) {
     hash.add(static_cast<std::uint64_t>(table.optimizer.kind));
   }
   hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
-  // 0 means "no job" to its users.
+  // 0 means "no job" to the callers.
   return std::max<std::uint64_t>(hash.state(), 1);
 }
 

@@ -1,5 +1,5 @@
-// What a job is: its tables, how each is kept consistent and optimised, and how much work there is.
-// Made once by the program that starts the job; every process of the job holds an equal copy.
+// Defines a job: its tables, their consistency and optimisers, and the amount of work. The program
+// that starts the job makes it once; every process of the job holds an equal copy.
 #pragma once
 
 #include "base/error.hpp"
@@ -29,13 +29,13 @@ enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild 
 
 struct consistency {
   consistency_mode mode = consistency_mode::asp;
-  /// ssp only: clocks that a worker may run ahead of the slowest. 0 is lock step.
+  /// ssp only: clocks that a worker may run ahead of the slowest worker. 0 is lock step.
   std::uint32_t staleness_clocks = 0;
 
   bool operator==(const consistency&) const = default;
 };
 
-/// "bsp", "ssp:3", "asp", "hogwild".
+/// Returns "bsp", "ssp:3", "asp", "hogwild".
 std::string to_string(const consistency& x);
 result<consistency> parse_consistency(const std::string& text);
 
@@ -49,9 +49,9 @@ enum class optimizer_kind : std::uint8_t {
   adamw = 5,
   ftrl = 6
 };
-/// The last one.
+/// The last enumerator.
 constexpr auto optimizer_kind_max = optimizer_kind::ftrl;
-/// Their names, for people.
+/// The names, for people.
 constexpr const char* optimizer_choices = "sgd, momentum, adagrad, adam, nesterov, adamw or ftrl";
 
 const char* to_string(optimizer_kind kind);
@@ -65,11 +65,11 @@ struct optimizer_spec {
   float beta2 = 0.999f;            ///< adam, adamw: in [0, 1).
   float epsilon = 1e-8f;           ///< adagrad, adam, adamw: > 0.
   float weight_decay = 0.0f;       ///< >= 0; added to the gradient as weight_decay * w. adamw: each
-                                   ///< step takes rate * weight_decay * w off. ftrl: lambda2.
+                                   ///< step subtracts rate * weight_decay * w. ftrl: lambda2.
   float clip_value = 0.0f;         ///< Clamps each gradient element to [-x, x]; 0: off.
   float clip_norm = 0.0f;          ///< Scales the whole gradient to at most this L2 norm; 0: off.
-  bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions).
-                                   ///< Not with ftrl, whose state depends on the rate.
+  bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions). Not with
+                                   ///< ftrl, whose state depends on the rate.
   float l1 = 0.0f;   ///< ftrl: lambda1, >= 0. Larger: more weights that are exactly 0.
   float beta = 1.0f; ///< ftrl: > 0. Larger: shorter first steps.
 
@@ -89,7 +89,7 @@ struct initializer {
 /// Numbers are wire format.
 enum class table_kind : std::uint8_t {
   dense = 0,  ///< An array of a fixed shape.
-  sparse = 1, ///< Rows under 64-bit keys, made by the initialiser when they are first pushed.
+  sparse = 1, ///< Rows under 64-bit keys; a row's first push initialises it.
 };
 
 /// A table of f32.
@@ -107,10 +107,10 @@ struct table_spec {
   bool operator==(const table_spec&) const = default;
 };
 
-/// What an acknowledged push survives. Numbers are wire format.
+/// Which failures an acknowledged push survives. Numbers are wire format.
 enum class durability_mode : std::uint8_t {
-  memory = 0, ///< The end of some replicas of its chain, at most R - 1 at a time.
-  log = 1,    ///< The end of all of them too: it is in their write-ahead logs.
+  memory = 0, ///< The loss of at most R - 1 of its chain's replicas at a time.
+  log = 1,    ///< The loss of all replicas: the push is in their write-ahead logs.
 };
 
 const char* to_string(durability_mode mode);
@@ -120,11 +120,13 @@ struct job_spec {
   std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64; ///< Power of two, 1 .. 4096.
-  std::uint32_t servers = 1;     ///< At the start of the job; without any: `partitions`.
+  std::uint32_t servers = 1;     ///< At the start of the job; for a job without servers:
+                                 ///< `partitions`.
   std::uint32_t replicas = 1;    ///< Servers that hold each partition; at most `servers`.
-  std::uint32_t chains = 0;      ///< What is placed on servers; 0: one for each server.
-  std::uint32_t workers = 1;     ///< W: worker count at the start; the slots of a bsp clock.
-  /// bsp: workers beyond W, which compute slots that others have not finished yet.
+  std::uint32_t chains = 0;      ///< Units of placement on servers; 0: one for each server.
+  std::uint32_t workers = 1;     ///< W: number of workers at the start, and of slots in a bsp
+                                 ///< clock.
+  /// bsp: workers beyond W, which compute slots that other workers have not finished.
   std::uint32_t backup_workers = 0;
   durability_mode durability = durability_mode::memory;
   std::uint64_t samples = 0; ///< Samples of one pass.
@@ -139,28 +141,28 @@ struct job_spec {
   bool operator==(const job_spec&) const = default;
 };
 
-/// Says what is wrong with a specification, in one line. Everything below, and layout.hpp, requires
-/// a job that passes. Errors: invalid_argument.
+/// Describes the first defect of a specification in one line. All functions below, and layout.hpp,
+/// require a job that passes. Errors: invalid_argument.
 result<void> validate(const job_spec& job);
 
-/// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:
-/// name, seed, tables with shapes and optimiser kinds, partitions, batch size, samples and, where a
-/// table is bsp, the number of slots. Not the number of servers,
-/// replicas, chains, passes, backup workers or asp workers, nor rates or durability.
+/// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
+/// covers the name, seed, tables with shapes and optimiser kinds, partitions, batch size and
+/// samples; for bsp tables, also the number of slots. It excludes the number of servers, replicas,
+/// chains, passes, backup workers and asp workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
 
-/// Some table is bsp: workers go by clocks, and servers roll back together.
+/// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.
 bool any_bsp(const job_spec& job);
-/// Some table is sparse.
+/// Returns whether some table is sparse.
 bool any_sparse(const job_spec& job);
 
-/// The bsp clock (counted over all passes) whose slot `batch` is: clock t of a pass has the slots
-/// tW .. min(tW + W, batches_per_epoch) - 1 of that pass.
+/// Returns the bsp clock, counted over all passes, that has `batch` as a slot. Clock t of a pass
+/// has the slots tW .. min(tW + W, batches_per_epoch) - 1 of that pass.
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch);
-/// First batch of a bsp clock, and one past its last.
+/// Returns the first batch of a bsp clock, and one past its last.
 batch_id bsp_first(const job_spec& job, std::uint64_t clock);
 batch_id bsp_end(const job_spec& job, std::uint64_t clock);
-/// Number of bsp clocks of the whole job.
+/// Returns the number of bsp clocks of the whole job.
 std::uint64_t bsp_clock_count(const job_spec& job);
 
 } // namespace troupe

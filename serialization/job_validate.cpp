@@ -1,5 +1,5 @@
-// What makes a job specification usable. Everything that divides, allocates or indexes by a field
-// of it relies on these limits.
+// Checks job specifications. All code that divides, allocates or indexes by a field relies on these
+// limits.
 #include "serialization/job.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/wire.hpp"
@@ -33,7 +33,7 @@ bool in_unit(float x) { return x >= 0.0f && x < 1.0f; }
 bool positive(float x) { return std::isfinite(x) && x > 0.0f; }
 bool not_negative(float x) { return std::isfinite(x) && x >= 0.0f; }
 
-/// The first thing wrong, or null.
+/// Returns the first defect, or null.
 const char* optimizer_defect(const optimizer_spec& x) {
   const auto adam = x.kind == optimizer_kind::adam || x.kind == optimizer_kind::adamw;
   const auto momentum = x.kind == optimizer_kind::momentum || x.kind == optimizer_kind::nesterov;
@@ -120,20 +120,20 @@ result<void> validate_tables(const job_spec& job) {
   if (elements > elements_max)
     return refuse("the tables of a job must have at most 2^40 elements, not "
                   + std::to_string(elements));
-  // Hogwild tables live in another kind of kv, and a worker has one kv.
+  // Hogwild tables need another kind of kv, and a worker has one kv.
   if (hogwild != 0 && hogwild != job.tables.size())
     return refuse("hogwild must be the consistency of all tables or of none");
   return {};
 }
 
-/// What a chain holds travels in one frame, with a margin because shares are not equal.
+/// Checks that a chain's content fits into one frame, with a margin for unequal shares.
 result<void> validate_shares(const job_spec& job) {
   constexpr std::uint64_t share_bytes_max = wire::body_bytes_max / 2;
   std::uint64_t bytes = 0;
-  std::uint64_t block_bytes = 0; // The largest one.
+  std::uint64_t block_bytes = 0; // The largest block.
   for (const auto& table : job.tables) {
     if (table.sync.mode == consistency_mode::hogwild)
-      return {}; // One memory; nothing travels.
+      return {}; // All workers share one memory.
     bytes += table.size() * sizeof(float);
     block_bytes = std::max(block_bytes, block_elements(table) * sizeof(float));
   }
@@ -167,7 +167,7 @@ result<void> validate(const job_spec& job) {
   if (job.backup_workers > workers_max - job.workers)
     return refuse("workers and backup workers together must be at most 65536");
   if (job.backup_workers > 0 && !any_bsp(job))
-    return refuse("backup workers need a bsp table: others wait for nobody");
+    return refuse("backup workers need a bsp table: other tables wait for no worker");
   // Samples are numbered with 32 bits.
   if (job.samples == 0 || job.samples > samples_max)
     return refuse("samples must be 1 to 2^32 - 1, not " + std::to_string(job.samples));

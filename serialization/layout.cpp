@@ -1,4 +1,4 @@
-// Blocks, partitions, and the choice of a server for each partition.
+// Cuts tables into blocks, and assigns partitions to chains.
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ std::uint64_t fnv1a64(const std::string& text) {
   return hash;
 }
 
-/// Distributes the partitions of `members` (indices into `owner`) so that the weights are balanced.
-/// Requires: every weight > 0. Partitions whose owner is `servers` have none yet.
+/// Balances the weights of the partitions of `members` (indices into `owner`) over the servers.
+/// Requires: every weight > 0. Partitions whose owner is `servers` are unassigned.
 class balancer {
 public:
   balancer(std::vector<std::uint32_t>& owner, std::vector<std::size_t> members,
@@ -39,7 +39,7 @@ public:
   void run() {
     keep();
     place_orphans();
-    // Every improvement lowers the sum of squared loads; the bound only guards against long tails.
+    // Every improvement lowers the sum of squared loads; the bound only limits long tails.
     for (auto moves = 4 * members_.size(); moves > 0 && improve(); --moves) {
     }
   }
@@ -60,8 +60,8 @@ private:
         move(p, lightest());
   }
 
-  /// Moves one partition from the heaviest server to the lightest, where that makes the larger of
-  /// the two loads smaller. The best one halves the difference.
+  /// Moves one partition from the heaviest server to the lightest if that lowers the larger of the
+  /// two loads. The best partition halves the difference.
   bool improve() {
     const auto from = heaviest();
     const auto to = lightest();
@@ -75,7 +75,7 @@ private:
     for (auto p : members_) {
       if (owner_[p] != from || weight_[p] >= difference)
         continue;
-      // Of equal candidates, one that is not at home yet costs nothing to move.
+      // Prefer, among equal candidates, a partition that is away from its home: moving it is free.
       if (!best || cost(p) < cost(*best)
           || (cost(p) == cost(*best) && unknown_member(p) && !unknown_member(*best)))
         best = p;
@@ -107,8 +107,8 @@ private:
   std::vector<std::uint64_t> load_;
 };
 
-/// Moves one partition to each chain that has none: the lightest partition of the chain that has
-/// most. A chain without a partition never becomes ready.
+/// Moves one partition to each chain that has none: the lightest partition of the chain with most
+/// partitions. A chain without a partition never becomes ready.
 void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::uint64_t>& weight,
                       std::uint32_t chains) {
   std::vector<std::size_t> count(chains, 0);
@@ -153,7 +153,7 @@ range block_range(const job_spec& job, table_id table, std::uint64_t block) {
 
 partition_id partition_of(const job_spec& job, table_id table, std::uint64_t block) {
   assert(table.value < job.tables.size());
-  // Partitions are a power of two, so the sum may wrap around.
+  // The number of partitions is a power of two, so the sum may wrap around.
   const auto sum = fnv1a64(job.tables[table.value].name) + block;
   return {static_cast<std::uint32_t>(sum % job.partitions)};
 }
@@ -174,7 +174,7 @@ std::vector<std::uint64_t> partition_bytes(const job_spec& job) {
     const auto blocks = block_count(spec);
     if (blocks == 0)
       continue;
-    // Blocks go round and round; counting rounds keeps this cheap for tables of millions of blocks.
+    // Blocks go round robin. Counting whole rounds keeps this cheap for millions of blocks.
     const auto full = block_elements(spec) * sizeof(float);
     const auto rounds = (blocks - 1) / job.partitions;
     for (auto& x : bytes)
@@ -193,7 +193,7 @@ std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chai
   if (previous.size() == owner.size())
     for (std::size_t p = 0; p < owner.size(); ++p)
       owner[p] = std::min(previous[p].value, chains);
-  // Empty partitions weigh nothing, so they are spread by number, on their own.
+  // Empty partitions have no weight, so they are spread separately, by number.
   auto weight = partition_bytes(job);
   std::vector<std::size_t> full, empty;
   for (std::size_t p = 0; p < weight.size(); ++p)

@@ -1,5 +1,5 @@
-// How a table is cut into blocks or slabs, and in which partition each block or row lies. A pure
-// function of the job, so every process computes the same.
+// Cuts tables into blocks or slabs, and assigns each block and row to a partition. The layout is a
+// pure function of the job, so every process computes the same one.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -14,33 +14,33 @@ namespace troupe {
 
 // -- dense tables --
 
-/// Elements of one block: min(1 MiB, a sixteenth of the table), at least 16 KiB, a multiple of 16
-/// elements. Every block but the last has this many.
+/// Returns the elements of one block: min(1 MiB, a sixteenth of the table), at least 16 KiB, a
+/// multiple of 16 elements. Only the last block may have fewer.
 std::uint64_t block_elements(const table_spec& table);
 std::uint64_t block_count(const table_spec& table);
-/// Elements [first, first + count) of block `block`.
+/// Returns elements [first, first + count) of block `block`.
 range block_range(const job_spec& job, table_id table, std::uint64_t block);
-/// (fnv1a64(table name) + block) mod job.partitions.
+/// Returns (fnv1a64(table name) + block) mod job.partitions.
 partition_id partition_of(const job_spec& job, table_id table, std::uint64_t block);
 
 // -- sparse tables --
 
-/// Where the row under `key` lies, of any sparse table: row_hash(key) mod job.partitions.
+/// Returns the partition of the row `key` of any sparse table: row_hash(key) mod job.partitions.
 inline partition_id partition_of(const job_spec& job, std::uint64_t key) {
   return {static_cast<std::uint32_t>(row_hash(key) % job.partitions)};
 }
-/// Rows that a partition of the table keeps and stores together: a power of two, whose values have
-/// about 64 KiB, 16 .. 4096. Every slab but the last of a partition has this many.
+/// Returns the rows that a partition stores together: a power of two in 16 .. 4096, whose values
+/// have about 64 KiB. Only the last slab of a partition may have fewer.
 std::uint64_t slab_rows(const table_spec& table);
 
 // -- partitions --
 
-/// Bytes of values in each partition, one entry a partition. Rows are not known beforehand: a
-/// sparse table counts as 1 MiB in each.
+/// Returns the bytes of values in each partition. Rows are not known beforehand: a sparse table
+/// counts as 1 MiB in each.
 std::vector<std::uint64_t> partition_bytes(const job_spec& job);
 
-/// Gives each partition a chain: byte-balanced, and no chain without a partition where there are
-/// enough. Moves as few partitions as the balance allows away from where `previous` had them
+/// Assigns each partition to a chain. The map is balanced by bytes, and no chain stays empty if
+/// there are enough partitions. Moves as few partitions as the balance allows away from `previous`
 /// (empty: no previous map). Deterministic.
 std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chains,
                                          const std::vector<chain_id>& previous);

@@ -1,6 +1,6 @@
-// The messages of Troupe as plain values. Two belong to the data path (request, reply), two to the
-// control path (report, orders); the rest opens a link. serialization/wire.hpp turns them into
-// bytes.
+// The messages of Troupe as plain values. Requests and answers form the data path, `report` and
+// `orders` the control path. `replica_message` travels between replicas; `hello` and `refusal` open
+// a link. serialization/wire.hpp turns them into bytes.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,6 +8,7 @@
 #include "serialization/histogram.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
+#include "serialization/job_event.hpp"
 #include "serialization/push_pull.hpp"
 #include "serialization/replication.hpp"
 
@@ -21,11 +22,11 @@
 
 namespace troupe {
 
-// -- control path: members report what they are, the coordinator answers what they should be ---
+// -- control path: members report their status, the coordinator answers with a desired state ------
 //
 // Both are whole states, not changes: each may be lost, repeated or overtaken by a newer one.
 
-/// Batches given to a worker: first, first + stride, ... (count of them).
+/// Batches given to a worker: first, first + stride, ... (`count` of them).
 struct lease {
   std::uint64_t id = 0;
   batch_id first;
@@ -38,46 +39,46 @@ struct lease {
 
 struct lease_progress {
   troupe::lease lease;
-  std::vector<batch_id> done; ///< Batches of it that every server acknowledged.
+  std::vector<batch_id> done; ///< Batches of the lease that every server acknowledged.
 
   bool operator==(const lease_progress&) const = default;
 };
 
-/// Cumulative since the start of this incarnation.
+/// Counts since the start of this incarnation.
 struct worker_counters {
   std::uint64_t pushes_sent = 0;
   std::uint64_t pushes_acknowledged = 0;
   std::uint64_t pushes_refused = 0;
   std::uint64_t samples = 0;          ///< Samples of acknowledged batches.
-  std::uint64_t batches_computed = 0; ///< Acknowledged or not ...
-  std::uint64_t samples_computed = 0; ///< ... and their samples.
+  std::uint64_t batches_computed = 0; ///< Acknowledged or not.
+  std::uint64_t samples_computed = 0; ///< Samples of `batches_computed`.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0; ///< Without a batch to compute on, for whatever reason, up to now.
+  std::uint64_t wait_us = 0; ///< Time without a batch to compute on, for any reason, up to now.
   std::uint64_t window_wait_us = 0;      ///< Time that its requests waited for a link's window.
-  std::uint64_t wire_bytes_sent = 0;     ///< Frames of its requests as they went over links ...
-  std::uint64_t wire_bytes_received = 0; ///< ... and their answers.
-  double loss_sum = 0.0;                 ///< Sum of mean losses of the batches computed ...
-  std::uint64_t loss_count = 0;          ///< ... and their number.
-  /// time_class() of requests that were answered: from the question until all servers' parts of
-  /// the push are acknowledged and all of the pull are there.
+  std::uint64_t wire_bytes_sent = 0;     ///< Bytes of its requests' frames on links.
+  std::uint64_t wire_bytes_received = 0; ///< Bytes of its replies' frames on links.
+  double loss_sum = 0.0;                 ///< Sum of the mean losses of computed batches.
+  std::uint64_t loss_count = 0;          ///< Number of losses in `loss_sum`.
+  /// time_class() of completed requests: from the request until all servers acknowledged their
+  /// parts of the push and sent their parts of the pull.
   histogram request_times;
   std::uint64_t left_out = 0; ///< Rounds that its process's reducer ended without it.
-  /// Of that reducer, said by one of its workers: pushes that it added up ...
+  /// Pushes that its process's reducer added up; one worker of the process reports these.
   std::uint64_t pushes_summed = 0;
-  std::uint64_t sums = 0;        ///< ... what they became, ...
-  std::uint64_t device_sums = 0; ///< ... and how many of these devices added up.
+  std::uint64_t sums = 0;        ///< Sums that the reducer made of them.
+  std::uint64_t device_sums = 0; ///< Sums that devices made.
 
   bool operator==(const worker_counters&) const = default;
 };
 
 struct worker_status {
   generation_id generation;
-  std::vector<lease_progress> leases; ///< All that it holds.
+  std::vector<lease_progress> leases; ///< All leases that it holds.
   std::uint64_t clock = 0;            ///< Its next step.
   worker_counters counters;
-  std::string host;   ///< Of its process; workers of one machine share it.
-  std::string failed; ///< Not empty: the worker cannot go on, the job must stop; the reason.
+  std::string host;   ///< Host of its process; workers of one machine share it.
+  std::string failed; ///< Not empty: the reason why the worker cannot go on and the job must stop.
 
   bool operator==(const worker_status&) const = default;
 };
@@ -87,7 +88,7 @@ struct server_counters {
   std::uint64_t duplicates = 0; ///< Pushes acknowledged and not applied again.
   std::uint64_t refused = 0;    ///< Pushes refused with non_finite or shape_mismatch.
   std::uint64_t pulls = 0;
-  std::uint64_t waiting_pulls = 0; ///< Pulls that were not answered at once.
+  std::uint64_t waiting_pulls = 0; ///< Pulls that could not be answered at once.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   histogram staleness_versions;
@@ -107,12 +108,12 @@ struct server_counters {
   bool operator==(const server_counters&) const = default;
 };
 
-/// One worker as a shard knows it.
+/// One worker's state in a shard.
 struct clock_entry {
   worker_id worker;
   incarnation_id incarnation;
-  std::uint64_t clock = 0; ///< Its next step: it has pushed all below.
-  bool known = false;      ///< False: not heard of since this shard started; ssp pulls wait for it.
+  std::uint64_t clock = 0; ///< Its next step: all earlier steps are pushed.
+  bool known = false;      ///< False: unheard since this shard started; ssp pulls wait for it.
 
   bool operator==(const clock_entry&) const = default;
 };
@@ -125,7 +126,7 @@ struct file_entry {
   bool operator==(const file_entry&) const = default;
 };
 
-/// A chain's share of a checkpoint, written and verified.
+/// A chain's part of a checkpoint, written and verified.
 struct checkpoint_part {
   std::uint64_t checkpoint = 0;
   chain_id chain;
@@ -139,14 +140,14 @@ struct checkpoint_part {
 struct replica_status {
   chain_id chain;
   chain_status status;
-  std::string failed; ///< Not empty: what it was to begin with could not be loaded; the reason.
+  std::string failed; ///< Not empty: the reason why its initial state could not be loaded.
   std::uint64_t unreadable = 0; ///< With `failed`: the checkpoint that could not be restored.
   bool recovered = false;       ///< It began its generation with all that the chain acknowledged.
-  checkpoint_part part;         ///< The newest one written; checkpoint 0: none.
+  checkpoint_part part;         ///< The newest part written; checkpoint 0: none.
   /// Number of the newest checkpoint that could not be written.
   std::uint64_t checkpoint_failed = 0;
-  std::string checkpoint_failure; ///< Why.
-  // Of the head:
+  std::string checkpoint_failure; ///< The reason.
+  // The head alone fills the fields below.
   batch_set marks; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
@@ -155,10 +156,11 @@ struct replica_status {
 };
 
 struct server_status {
-  std::string address;        ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
-  std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this.
-  std::vector<replica_status> chains; ///< Those that it was told of.
-  server_counters counters;           ///< Of all chains since its start.
+  std::string address;        ///< Address at which its kv listens, "127.0.0.1:40123"; empty in one
+                              ///< process.
+  std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this status.
+  std::vector<replica_status> chains; ///< The chains that it was told of.
+  server_counters counters;           ///< Sums over all chains since its start.
 
   bool operator==(const server_status&) const = default;
 };
@@ -169,7 +171,7 @@ struct death {
   bool operator==(const death&) const = default;
 };
 
-/// Servers that a job is to have from now on, and those that it is not to have any more.
+/// Servers to add to a job, and servers to drain from it.
 struct resize {
   std::vector<server_id> add;
   std::vector<server_id> drain;
@@ -177,13 +179,13 @@ struct resize {
   bool operator==(const resize&) const = default;
 };
 
-/// From a launcher: the one that the user started, or one on another host; or from a command.
+/// The status of a launcher, on the user's or another host, or of a command.
 struct observer_status {
-  std::vector<death> deaths; ///< All so far.
-  bool done = false;         ///< It needs the servers no more: the job may end.
+  std::vector<death> deaths; ///< All deaths so far.
+  bool done = false;         ///< It no longer needs the servers: the job may end.
   bool stop = false;         ///< The user asked to end now: write a checkpoint, then stop.
-  std::string failed;        ///< Not empty: give up, with this reason (a process died too often).
-  troupe::resize resize;     ///< The user's wish; the same one may come again.
+  std::string failed;        ///< Not empty: end the job for this reason (a process died too often).
+  troupe::resize resize;     ///< The user's request; it may be repeated.
 
   bool operator==(const observer_status&) const = default;
 };
@@ -198,7 +200,7 @@ struct status_message {
   bool operator==(const status_message&) const = default;
 };
 
-/// Where a server listens for others.
+/// The address at which a server listens for others.
 struct server_address {
   member_id server;
   std::string address;
@@ -206,31 +208,31 @@ struct server_address {
   bool operator==(const server_address&) const = default;
 };
 
-/// Who answers for a chain. The list of all of them and the partition map make a view.
+/// The servers of a chain. All entries and the partition map make a view.
 struct chain_entry {
   chain_id chain;
   member_id head;
-  std::string address;  ///< Of the head.
-  bool serving = false; ///< Its partitions are loaded; requests would be answered.
-  /// The members behind the head, in their order: some pulls can be asked of them.
+  std::string address;  ///< Address of the head.
+  bool serving = false; ///< Its partitions are loaded; it answers requests.
+  /// The members behind the head, in order; some pulls can go to them.
   std::vector<server_address> others = {};
 
   bool operator==(const chain_entry&) const = default;
 };
 
-/// The cluster as clients need it.
+/// The cluster's configuration as clients need it.
 struct view {
   config_id config;
   generation_id generation;
   std::vector<chain_entry> chains; ///< Ordered by chain.
-  std::vector<chain_id> chain_of;  ///< One for each partition.
+  std::vector<chain_id> chain_of;  ///< One entry for each partition.
 
   bool operator==(const view&) const = default;
 };
 
 struct desired_worker {
   troupe::view view;
-  std::vector<lease> leases;     ///< All that it should hold; others are no longer its business.
+  std::vector<lease> leases;     ///< All leases that it should hold; it drops others.
   std::uint64_t start_clock = 0; ///< Clock of its first step, once admitted.
   bool admitted = false;         ///< All servers know this incarnation; work may begin.
 
@@ -247,20 +249,20 @@ struct desired_chain {
 struct desired_server {
   job_spec job;
   generation_id generation;
-  std::vector<desired_chain> chains;   ///< All of the job.
-  std::vector<chain_id> chain_of;      ///< One for each partition.
-  std::vector<server_address> servers; ///< All that are there.
-  std::uint64_t heard_ns = 0;          ///< server_status::clock_ns of the newest report heard.
-  /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
-  /// for them at which it is safe to start, and waits for them from there on.
+  std::vector<desired_chain> chains;   ///< All chains of the job.
+  std::vector<chain_id> chain_of;      ///< One entry for each partition.
+  std::vector<server_address> servers; ///< All present servers.
+  std::uint64_t heard_ns = 0;          ///< server_status::clock_ns of the newest status received.
+  /// Workers that may push. Entries with known == false are being admitted: the shard reports a
+  /// clock at which the worker may safely start, and waits for it from there on.
   std::vector<clock_entry> workers;
-  std::uint64_t checkpoint = 0;       ///< Write this checkpoint now; 0: none asked for so far.
+  std::uint64_t checkpoint = 0;       ///< The checkpoint to write now; 0: none requested so far.
   std::uint64_t checkpoint_clock = 0; ///< bsp: cut after this clock has been applied.
 
   bool operator==(const desired_server&) const = default;
 };
 
-/// One process as a person sees it.
+/// The state of one process, for people.
 enum class member_state : std::uint8_t { absent, joining, restoring, active, finished, evicted };
 
 struct member_status {
@@ -276,22 +278,22 @@ struct member_status {
 };
 
 enum class job_phase : std::uint8_t {
-  gathering, ///< Waiting for servers and workers.
+  gathering, ///< Waits for servers and workers.
   training,
-  finishing, ///< All batches applied; the last checkpoint is being written.
-  finished,  ///< Values may be pulled; waiting for observer_status::done.
-  stopped,   ///< Everyone leaves.
+  finishing, ///< All batches are applied; the last checkpoint is being written.
+  finished,  ///< Values may be pulled; waits for observer_status::done.
+  stopped,   ///< All processes leave.
 };
 
 struct job_status {
   troupe::view view;
   job_phase phase = job_phase::gathering;
-  std::uint64_t batches_done = 0;     ///< Applied on every partition.
-  std::uint64_t checkpoint = 0;       ///< Newest committed one; 0: none.
-  std::vector<member_status> members; ///< The present incarnation of each.
+  std::uint64_t batches_done = 0;     ///< Batches applied on every partition.
+  std::uint64_t checkpoint = 0;       ///< Newest committed checkpoint; 0: none.
+  std::vector<member_status> members; ///< The present incarnation of each member.
   std::vector<server_id> servers;     ///< Those that are to run.
   std::vector<server_id> draining;    ///< Those that leave.
-  std::vector<std::string> events;    ///< The last ones, oldest first, for the log.
+  std::vector<job_event> events;      ///< The last ones, oldest first.
   std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
   job_spec job;                       ///< Empty: not said.
   std::uint32_t coordinator = 0;      ///< Which of them leads.
@@ -303,29 +305,29 @@ struct job_status {
 struct desired_state {
   member_id to;
   std::uint64_t term = 0;     ///< Grows with each start of the coordinator.
-  std::uint64_t sequence = 0; ///< Grows within a term; an older one is dropped.
-  bool stop = false;          ///< End this process now, orderly.
-  std::string failed;         ///< With stop: not empty where the job failed; the reason.
+  std::uint64_t sequence = 0; ///< Grows within a term; receivers drop older ones.
+  bool stop = false;          ///< End this process now, in order.
+  std::string failed;         ///< With `stop`: not empty if the job failed; the reason.
   std::variant<desired_worker, desired_server, job_status> body;
 
   bool operator==(const desired_state&) const = default;
 };
 
-// -- what opens a link ----------------------------------------------------------------------------
+// -- messages that open a link --------------------------------------------------------------------
 
-/// First message in each direction. The bytes that tell its version never change (envelope.capnp).
+/// First message in each direction. The bytes of its version never change (envelope.capnp).
 struct hello {
   std::uint32_t version = 0; ///< Protocol version, wire.hpp.
   std::uint64_t job = 0;     ///< fingerprint(job_spec).
   std::uint64_t secret = 0;  ///< Drawn by the launcher, passed to its children; 0 on another host.
   member_id from;
-  encoding_set reads = 0; ///< What a peer may send it, and ask it for.
-  encoding_set sends = 0; ///< What it may send, or ask for: its peers must read them.
+  encoding_set reads = 0; ///< Encodings that a peer may send to it or request from it.
+  encoding_set sends = 0; ///< Encodings that it may send or request: its peers must read them.
 
   bool operator==(const hello&) const = default;
 };
 
-/// The link is closed after this one.
+/// The reason why a link is refused; the link is closed after it.
 struct rejection {
   failure why;
   bool operator==(const rejection&) const = default;
@@ -333,12 +335,12 @@ struct rejection {
 
 // -- requests on a link -------------------------------------------------------------------------
 
-/// How a request on a link brings one list of keys (roles/links/key_cache.hpp).
+/// How a request on a link carries one list of keys (actors/roles/links/key_cache.hpp).
 struct key_use {
   enum class how : std::uint8_t {
     brought, ///< Whole, to be used once.
-    kept,    ///< Whole; the receiver keeps it in a slot.
-    named,   ///< Not at all: it is in that slot.
+    kept,    ///< Whole; the receiver keeps the list in a slot.
+    named,   ///< Omitted: the list is in that slot.
   };
   how way = how::brought;
   std::uint32_t slot = 0;
@@ -346,11 +348,11 @@ struct key_use {
   bool operator==(const key_use&) const = default;
 };
 
-/// `number` pairs a reply with its request; unique per link and direction.
+/// A request; `number` pairs it with its reply, unique per link and direction.
 struct request_message {
   std::uint64_t number = 0;
   request what;
-  /// One for each list of rows, those of the push first; empty: all are brought.
+  /// One for each list of rows, the push's lists first; empty: all are brought.
   std::vector<key_use> keys = {};
   std::vector<std::uint32_t> forgotten = {}; ///< Slots that are free from now on.
 };
@@ -364,7 +366,7 @@ struct failure_message {
 };
 using answer_message = std::variant<reply_message, failure_message>;
 
-/// What travels together; a single one is a list too.
+/// Items that travel together in one frame; a single item is a list too.
 template <class Item>
 struct item_list {
   item_list() = default;
@@ -374,7 +376,7 @@ struct item_list {
   }
 
   std::vector<Item> items;
-  std::size_t frame_bytes = 0; ///< Of the frame that brought it; its decoder says so.
+  std::size_t frame_bytes = 0; ///< Bytes of the frame that brought it, set by the decoder.
 };
 using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;

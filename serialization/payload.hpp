@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Returns the bytes of the values that a push brings, or that a pull asks for.
+/// Returns the bytes of values in a push or a pull's reply, or that a pull request asks for.
 std::uint64_t payload_bytes(const push_request& what);
 std::uint64_t payload_bytes(const pull_request& what);
 std::uint64_t payload_bytes(const pull_reply& what);

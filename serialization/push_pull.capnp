@@ -1,10 +1,10 @@
-# The data path: pushes, pulls and their answers. Protocol version 3.
+# The data path: push and pull requests and their replies.
 #
-# The values of pieces are not here but in the frame's second segment, in the order of the pieces,
-# one behind the other; where a piece begins follows from the counts of those before it. What each
-# struct brings there begins at a multiple of 8: the keys of its rows, u64, list by list (but for
-# those that Request.keys names), then the values of its pieces, then those of its rows, then, from
-# a multiple of 8 on, the bytes of its packed pieces, each of which are a multiple of 8.
+# The values of pieces are not here but in the frame's second segment, one behind the other, in the
+# order of the pieces. The counts of earlier pieces tell where a piece begins. Each struct's values
+# begin at a multiple of 8, in this order: the keys of its rows, u64, list by list, without the
+# lists that Request.keys omits; the values of its pieces; the values of its rows; then, from a
+# multiple of 8 on, the bytes of its packed pieces, each a multiple of 8.
 @0xa2c4ae3afdec5e04;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -94,16 +94,16 @@ struct PullReply {
   packedStamps @6 :List(UInt64);  # one for each packed piece; empty: all 0
 }
 
-# A null pointer below: the request has no push, the reply brings no values, ...
+# A null pointer below means: the request has no push, the reply has no values, ...
 
 struct Request {
   number @0 :UInt64;
   push @1 :PushRequest;
   pull @2 :PullRequest;
-  # One for each list of rows, those of the push first; empty: all are brought. 0: brought;
-  # 4 n + 1: brought, to be kept in slot n; 4 n + 2: not brought, it is in slot n.
+  # One for each list of rows, the push's lists first; empty: all are brought. 0: brought; 4 n + 1:
+  # brought, to be kept in slot n; 4 n + 2: omitted, it is in slot n.
   keys @3 :List(UInt32);
-  forgotten @4 :List(UInt32);  # slots; before anything else
+  forgotten @4 :List(UInt32);  # slots freed before the request is read
   chain @5 :UInt32;
 }
 

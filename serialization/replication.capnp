@@ -1,7 +1,7 @@
-# Configurations of chains, and what their replicas say to each other. Protocol version 4.
-# serialization/replication.hpp says what each field means. In the second segment, each beginning at a
-# multiple of 8: of an entry what its pushes bring, one behind the other (data.capnp); of a copy the
-# keys and steps of each slab, u64, then values and state of each block, then the rows of each slab.
+# Configurations of chains, and messages between their replicas. serialization/replication.hpp
+# explains each field. In the second segment, each group begins at a multiple of 8. An entry has the
+# values of its pushes, one behind the other (push_pull.capnp). A copy has the keys and steps of
+# each slab, u64; then values and state of each block; then the rows of each slab.
 @0xc5be1c7e47dcd26b;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -12,13 +12,13 @@ struct Config {
   config @0 :UInt64;
   generation @1 :UInt64;
   members @2 :List(Data.Member);
-  joiner @3 :Data.Member;  # Null: none.
+  joiner @3 :Data.Member;  # Null if there is none.
 }
 
 struct Record {
   active @0 :Config;
   baseCheckpoint @1 :UInt64;
-  proposed @2 :Config;  # Null: none.
+  proposed @2 :Config;  # Null if there is none.
 }
 
 struct Status {
@@ -38,7 +38,7 @@ struct Entry {
   tables @4 :List(UInt32);
 }
 
-# Up to which index of an configuration.
+# All entries of a configuration up to an index.
 struct Mark {
   config @0 :UInt64;
   index @1 :UInt64;

@@ -1,4 +1,4 @@
-// What the coordinator says of chains and what their replicas say to each other, as plain values.
+// Configurations of chains, and messages between their replicas, as plain values.
 // actors/protocol/chain.hpp is the protocol.
 #pragma once
 
@@ -14,34 +14,35 @@
 
 namespace troupe {
 
-/// Who replicates some partitions, in one epoch.
+/// The servers that replicate some partitions, in one configuration.
 struct chain_config {
-  config_id config;                ///< 0: none.
-  generation_id generation;        ///< Of the history that its log continues.
+  config_id config;                ///< Number of the configuration; 0: none.
+  generation_id generation;        ///< Generation of the history that its log continues.
   std::vector<member_id> members;  ///< Head first, tail last.
-  std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
+  std::optional<member_id> joiner; ///< Not a member yet: the tail copies the state to it.
 
   bool operator==(const chain_config&) const = default;
 };
 
-/// What the coordinator knows for good of one chain, and tells everyone.
+/// The coordinator's durable data on one chain, sent to all members.
 struct chain_metadata {
   chain_config active; ///< Epoch 0: not founded yet.
-  /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
+  /// Checkpoint with which the newest configuration's generation begins; 0: initial values.
   std::uint64_t base_checkpoint = 0;
-  std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
+  std::optional<chain_config> proposed; ///< Becomes active when members of both configurations have
+                                        ///< sealed.
 
   bool operator==(const chain_metadata&) const = default;
 };
 
-/// What a replica tells the coordinator.
+/// A replica's status of one chain.
 struct chain_status {
-  generation_id generation;   ///< Of what it holds.
-  config_id config;           ///< Of the active configuration that it acts in.
-  config_id sealed;           ///< It appends nothing of an epoch before this one.
-  bool complete = false;      ///< It holds what a member has to hold.
-  bool joiner_synced = false; ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
-  /// It has waited long for whom it sends entries to, or as a joiner for the tail, and got nowhere.
+  generation_id generation;   ///< Generation of its state.
+  config_id config;           ///< Number of the active configuration in which it acts.
+  config_id sealed;           ///< It appends no entry of an earlier configuration.
+  bool complete = false;      ///< It holds all that a member must hold.
+  bool joiner_synced = false; ///< Tail: no entry becomes final that the joiner of `epoch` lacks.
+  /// It has waited long, without progress, for the replica behind it; a joiner, for the tail.
   bool stalled = false;
 
   bool operator==(const chain_status&) const = default;
@@ -49,23 +50,23 @@ struct chain_status {
 
 // -- messages between replicas --
 
-/// Comes with the entry itself.
+/// The place of an entry in the log; comes with the entry.
 struct append_message {
   config_id config;
   std::uint64_t index = 0;
-  std::uint64_t committed = 0; ///< What the sender knows to be final.
+  std::uint64_t committed = 0; ///< The sender knows entries up to this index to be final.
 };
-/// Final up to `index`: every member has it.
+/// Entries up to `index` are final: every member has them.
 struct committed_message {
   config_id config;
   std::uint64_t index = 0;
 };
-/// A joiner to the tail: it has everything up to `last`.
+/// From a joiner to the tail: it has all entries up to `last`.
 struct joined_message {
   config_id config;
   std::uint64_t last = 0;
 };
-/// A block, or a slab of a sparse table, as somebody has it.
+/// The version of a block, or of a slab of a sparse table, that a replica holds.
 struct held_version {
   partition_id partition;
   table_id table;
@@ -74,28 +75,30 @@ struct held_version {
 
   auto operator<=>(const held_version&) const = default;
 };
-/// A joiner to the tail: it lacks part `part` of a copy of the state. The tail pins that with the
-/// first request of an epoch, without what the joiner has.
+/// From a joiner to the tail: a request for part `part` of a copy of the state. The first request
+/// of a configuration makes the tail pin the copy, without blocks and slabs that the joiner holds.
 struct copy_request {
   config_id config;
   std::uint32_t part = 0;
-  std::vector<held_version> held = {}; ///< Of a past state of this generation; with part 0.
+  std::vector<held_version> held = {}; ///< Blocks and slabs of a past state of this generation;
+                                       ///< with part 0.
 };
-/// A stretch of one partition. All parts together are the state at `index`.
+/// A piece of one partition's state. All parts together are the state at `index`.
 struct copy_part {
   config_id config;
   std::uint64_t index = 0;
   std::uint32_t part = 0;
   std::uint32_t parts = 0;
-  partition_image image; ///< Some of its blocks and slabs; version and marks are those of all.
+  partition_image image; ///< Some of its blocks and slabs; version and applied batches are those of
+                         ///< the whole.
   std::uint64_t clock_max = 0; ///< No pull of a later clock was answered.
 };
 
-/// What every replica does at one place of the log: a push, or all slots of a bsp clock.
+/// One entry of the log, which every replica applies: a push, or all slots of a bsp clock.
 struct log_entry {
-  /// One; or the slots in order, where they were not added up.
+  /// One push; or the slots of a clock in order, if they were not added up.
   std::vector<std::shared_ptr<const push_request>> pushes;
-  std::vector<table_id> tables; ///< Those that it steps and marks.
+  std::vector<table_id> tables; ///< The tables that it steps and marks as applied.
 };
 struct entry_message {
   append_message place;

@@ -5,7 +5,7 @@
 namespace troupe {
 
 std::size_t first_unordered(std::span<const std::uint64_t> keys) {
-  // A stretch is tested as a whole, without a branch for each key, and searched only when it fails.
+  // Each stretch is tested without a branch per key, and searched only if the test fails.
   constexpr std::size_t stretch_max = 1024;
   for (std::size_t first = 1; first < keys.size(); first += stretch_max) {
     const std::size_t end = std::min(keys.size(), first + stretch_max);

@@ -12,13 +12,13 @@
 
 namespace troupe {
 
-/// Read-only keys that stay alive while this handle does; may point into a larger buffer.
+/// Read-only keys that stay alive as long as this handle. It may point into a larger buffer.
 using key_ptr = std::shared_ptr<const std::uint64_t>;
 
-/// Keys of a sparse table, each larger than the one before. Shared, and written to by nobody.
+/// Keys of a sparse table, strictly ascending. They are shared and never written to.
 struct row_keys {
   table_id table;
-  std::uint32_t width = 0; ///< Of the table's rows.
+  std::uint32_t width = 0; ///< Width of the table's rows.
   std::uint64_t count = 0;
   key_ptr keys;
 
@@ -33,15 +33,15 @@ struct row_piece {
   float_ptr values;
 };
 
-/// Bits that look random and tell any two keys apart: partitions take the low ones, hash tables the
-/// high ones. Part of the storage format. The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+/// Returns a hash that differs for any two keys. Partitions use its low bits, hash tables its high
+/// bits. Part of the storage format. It is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 constexpr std::uint64_t row_hash(std::uint64_t key) {
   key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
   key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
   return key ^ (key >> 31);
 }
 
-/// Position of the first key that is not larger than the one before it; keys.size(): none.
+/// Returns the position of the first key that is not above its predecessor, else keys.size().
 std::size_t first_unordered(std::span<const std::uint64_t> keys);
 
 } // namespace troupe

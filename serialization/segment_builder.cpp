@@ -1,4 +1,4 @@
-// Memory of one-segment messages.
+// Allocates the memory of one-segment messages.
 #include "serialization/detail/segment_builder.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace troupe::wire::detail {
 
 namespace {
 
-/// Size of a segment that is taken when the guess was too small.
+/// Smallest size of a further segment, used when the guess was too small.
 constexpr unsigned further_words_min = 8192;
 
 } // namespace

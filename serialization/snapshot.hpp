@@ -1,5 +1,5 @@
-// What a partition holds at one moment: blocks, rows and marks, pinned and not copied. Checkpoints
-// and copies for other replicas are made of them.
+// A partition's content at one moment: blocks, rows and applied batches, pinned and not copied.
+// Checkpoints and copies for other replicas are made of it.
 #pragma once
 
 #include "base/buffer.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// One block at a cut. The memory is pinned by the handles, not copied.
+/// One block at a cut. The handles pin its memory; it is not copied.
 struct block_image {
   table_id table;
   std::uint64_t block = 0;
@@ -24,26 +24,27 @@ struct block_image {
   float_ptr state;               ///< Optimiser state.
 };
 
-/// Some rows of a sparse table at a cut, pinned like a block: those that were made between the
-/// slabs before it and the slabs behind it.
+/// Some rows of a sparse table at a cut, pinned like a block. A slab holds a run of rows in the
+/// order of their creation.
 struct slab_image {
   table_id table;
   std::uint64_t slab = 0;       ///< Position among the table's slabs in this partition.
   std::uint64_t version = 0;    ///< Changes whenever the content does.
-  std::uint64_t count = 0;      ///< Rows: slab_rows() of the table; fewer in the last slab.
+  std::uint64_t count = 0;      ///< Number of rows: slab_rows() of the table; fewer in the last
+                                ///< slab.
   key_ptr keys;                 ///< u64[count]
   std::uint64_t row_floats = 0; ///< Floats of a row: values, then optimiser state.
   float_ptr rows;               ///< f32[count * row_floats]
-  key_ptr steps;                ///< u64[count]: optimiser steps of each row; null but for adam.
+  key_ptr steps;                ///< u64[count]: optimiser steps of each row; null except for adam.
 };
 
 /// One partition at a cut.
 struct partition_image {
   partition_id partition;
-  std::uint64_t version = 0;    ///< Updates applied.
+  std::uint64_t version = 0;    ///< Number of updates applied.
   std::vector<batch_set> marks; ///< Batches applied, one set for each table of the job.
   std::vector<block_image> blocks;
-  std::vector<slab_image> slabs; ///< Ordered by table and slab, none left out.
+  std::vector<slab_image> slabs; ///< Ordered by table and slab, complete.
 };
 
 } // namespace troupe

@@ -1,5 +1,5 @@
-// What a job keeps on disks, as plain values: what is in a checkpoint, what a coordinator must not
-// forget. storage/ writes and reads them.
+// A job's state on disks as plain values: the content of checkpoints and of the coordinator's
+// store. storage/ writes and reads them.
 #pragma once
 
 #include "base/error.hpp"
@@ -15,44 +15,46 @@
 
 namespace troupe::storage {
 
-/// A cut that stays with the server: what it begins with when it starts again, see
+/// Names a snapshot that stays with the server, which begins with it after a restart, see
 /// storage/local_state.hpp.
 struct base_id {
-  std::uint64_t sequence = 0; ///< Grows with each; its log has the same number.
-  generation_id history;      ///< Of the job.
-  generation_id generation;   ///< Of the chain.
-  bool recovered = false;     ///< That began with all that the chain had acknowledged before.
+  std::uint64_t sequence = 0; ///< Grows with each snapshot; its log has the same number.
+  generation_id history;      ///< The job's generation.
+  generation_id generation;   ///< The chain's generation.
+  bool recovered = false;     ///< The chain's generation began with all that it had acknowledged
+                              ///< before.
 
   bool operator==(const base_id&) const = default;
 };
 
-/// What a committed checkpoint consists of.
+/// The content of a committed checkpoint.
 struct manifest {
   std::uint64_t checkpoint = 0;
   job_spec job;
   generation_id generation;
   std::uint64_t clock = 0; ///< bsp: clocks applied at the cut; 0 otherwise.
-  batch_id cursor;         ///< No batch at or above it had been given out.
+  batch_id cursor;         ///< All given-out batches are below it.
   std::vector<checkpoint_part> parts;
 };
 
-/// What a search for the newest usable checkpoint found.
+/// The result of a search for the newest usable checkpoint.
 struct found {
-  std::optional<manifest> newest; ///< None: no usable checkpoint.
-  std::vector<failure> refused;   ///< One for each newer one that was passed over, with its name.
+  std::optional<manifest> newest; ///< Nullopt: no usable checkpoint.
+  std::vector<failure> refused;   ///< One for each newer checkpoint that was passed over, with its
+                                  ///< name.
 };
 
-/// The few numbers that a coordinator must not forget. Every call is synced to disk.
+/// The few numbers that a coordinator must keep. Every write is synced to disk.
 struct coordinator_state {
   std::uint64_t term = 0; ///< Starts of a coordinator so far.
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
   std::vector<chain_id> chain_of;
   std::vector<chain_metadata> chains;
-  std::set<server_id> servers;  ///< Those that are to be there; none: as the job began.
-  std::set<server_id> draining; ///< Those that are to hold nothing any more.
-  std::uint64_t committed = 0;  ///< Newest checkpoint of the job that was committed; 0: none.
-  bool rolling_back = false;    ///< `generation` was not begun by all chains yet.
+  std::set<server_id> servers;  ///< Servers that should run; empty: as the job began.
+  std::set<server_id> draining; ///< Servers that should become empty.
+  std::uint64_t committed = 0;  ///< Newest committed checkpoint of the job; 0: none.
+  bool rolling_back = false;    ///< Some chains have not begun `generation` yet.
 };
 
 } // namespace troupe::storage

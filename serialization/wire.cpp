@@ -1,4 +1,4 @@
-// Frames: the prefix, the envelope, and which message goes with which of its members.
+// Encodes and decodes frames: the prefix, the envelope, and the message in it.
 #include "serialization/wire.hpp"
 
 #include "serialization/detail/parts.hpp"
@@ -16,16 +16,16 @@ namespace troupe::wire {
 
 namespace {
 
-// Prefixes, values of tensors and Cap'n Proto are read and written as they lie in memory.
+// Prefixes, tensors and Cap'n Proto are read and written as they lie in memory.
 static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 
 constexpr std::uint32_t magic = 0x45505254; // "TRPE"
 /// Root pointer and the envelope's data section of two words.
 constexpr std::size_t head_bytes_min = 24;
-/// A body up to this is copied behind the head: that costs less than to gather its parts.
+/// A body up to this size is copied behind the head, which costs less than gathering its parts.
 constexpr std::size_t copied_body_bytes_max = 1024;
 
-/// Words of segment 0 that suffice for most messages of their kind.
+/// Returns the words of segment 0 that suffice for most messages of a kind.
 struct word_guess {
   std::size_t operator()(const request_list& x) const {
     std::size_t words = 16;
@@ -125,7 +125,7 @@ std::uint32_t word32(std::span<const std::byte> bytes, std::size_t offset) {
   return value;
 }
 
-/// Looks at nothing but the 16 bytes that no version changes (envelope.capnp).
+/// Checks only the 16 bytes that no version changes (envelope.capnp).
 result<void> check_version(std::span<const std::byte> head) {
   // A struct pointer has 0 in its low two bits; the next thirty are the offset.
   if (word32(head, 0) != 0 || word32(head, 12) != magic)

@@ -1,4 +1,4 @@
-// Sets, clocks and counters, which reports and orders share, as Cap'n Proto structs.
+// Converts the sets, clocks and counters of reports and orders to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {
@@ -10,7 +10,7 @@ void write(const batch_set& from, schema::BatchSet::Builder to) {
 
 batch_set read(schema::BatchSet::Reader from) {
   const auto words = from.getWords();
-  // So far from the largest number the set's arithmetic cannot wrap around.
+  // This limit is far from the largest number, so the set's arithmetic cannot wrap around.
   if (from.getFloor() > batches_max || words.size() > (batches_max - from.getFloor() + 63) / 64)
     throw rejected{"a set with batches that no job has: from " + std::to_string(from.getFloor())};
   return {batch_id{from.getFloor()}, read_numbers<std::uint64_t>(words)};

@@ -1,4 +1,4 @@
-// Orders to members as Cap'n Proto structs.
+// Converts desired states of members (`orders`) to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {
@@ -58,6 +58,38 @@ static desired_server read(schema::DesiredServer::Reader from) {
           .checkpoint_clock = from.getCheckpointClock()};
 }
 
+void write(const event_field& from, schema::JobEvent::Field::Builder to) {
+  std::string scratch;
+  to.setName(cut_text(from.name, scratch));
+  if (const auto* count = std::get_if<std::uint64_t>(&from.value))
+    to.setCount(*count);
+  else if (const auto* number = std::get_if<double>(&from.value))
+    to.setNumber(*number);
+  else
+    to.setText(cut_text(std::get<std::string>(from.value), scratch));
+}
+
+event_field read(schema::JobEvent::Field::Reader from) {
+  event_field made{read_text(from.getName()), std::uint64_t{0}};
+  switch (from.which()) {
+  case schema::JobEvent::Field::COUNT: made.value = from.getCount(); return made;
+  case schema::JobEvent::Field::NUMBER: made.value = from.getNumber(); return made;
+  case schema::JobEvent::Field::TEXT: made.value = read_text(from.getText()); return made;
+  }
+  throw rejected{"an event's field of an unknown type"};
+}
+
+void write(const job_event& from, schema::JobEvent::Builder to) {
+  to.setKind(static_cast<std::uint16_t>(from.kind));
+  write_list(from.fields, to.initFields(static_cast<unsigned>(from.fields.size())));
+}
+
+job_event read(schema::JobEvent::Reader from) {
+  return {.kind = read_enum(from.getKind(), static_cast<event_kind>(event_kinds - 1), "event"),
+          .fields =
+            read_list<event_field>(from.getFields(), event_fields_max, "fields of an event")};
+}
+
 static void write(const job_status& from, schema::JobStatus::Builder to) {
   std::string scratch;
   write(from.view, to.initView());
@@ -65,9 +97,7 @@ static void write(const job_status& from, schema::JobStatus::Builder to) {
   to.setBatchesDone(from.batches_done);
   to.setCheckpoint(from.checkpoint);
   write_list(from.members, to.initMembers(static_cast<unsigned>(from.members.size())));
-  auto events = to.initEvents(static_cast<unsigned>(from.events.size()));
-  for (unsigned i = 0; i < events.size(); ++i)
-    events.set(i, cut_text(from.events[i], scratch));
+  write_list(from.events, to.initEvents(static_cast<unsigned>(from.events.size())));
   to.setEventsTotal(from.events_total);
   write_numbers(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
   write_numbers(from.draining, to.initDraining(static_cast<unsigned>(from.draining.size())));
@@ -85,14 +115,14 @@ static job_status read(schema::JobStatus::Reader from) {
                   .members = read_list<member_status>(from.getMembers(), members_max, "members"),
                   .servers = read_numbers<server_id>(from.getServers()),
                   .draining = read_numbers<server_id>(from.getDraining()),
-                  .events = {},
+                  .events = read_list<job_event>(from.getEvents(), events_max, "events"),
                   .events_total = from.getEventsTotal(),
                   .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
                   .coordinator = from.getCoordinator(),
                   .directory_mark = from.getDirectoryMark()};
-  check_count(from.getEvents().size(), events_max, "events");
-  for (const auto event : from.getEvents())
-    made.events.push_back(read_text(event));
+  check_count(from.getEventTexts().size(), events_max, "events");
+  for (const auto text : from.getEventTexts())
+    made.events.push_back(note_of(read_text(text)));
   return made;
 }
 

@@ -1,4 +1,4 @@
-// Jobs as Cap'n Proto structs, and as files.
+// Converts jobs to Cap'n Proto structs and to files, and back.
 #include "serialization/detail/parts.hpp"
 #include "serialization/detail/segment_builder.hpp"
 
@@ -119,7 +119,7 @@ job_spec read(schema::Job::Reader from) {
 namespace {
 
 constexpr std::uint32_t job_magic = 0x4a505254; // "TRPJ"
-/// Of a stream of one segment: the number of segments - 1, and the segment's words.
+/// Prefix of a stream of one segment: the number of segments - 1, and the segment's words.
 constexpr std::size_t job_prefix_bytes = 8;
 
 result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {

@@ -1,4 +1,4 @@
-// What opens a link, and failures, as Cap'n Proto structs.
+// Converts failures and the messages that open a link to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 #include <string_view>
@@ -24,7 +24,7 @@ void write(const failure& from, schema::Failure::Builder to, std::size_t text_ma
 }
 
 failure read(schema::Failure::Reader from) {
-  // The numbers of errc have holes; those without a name are unknown.
+  // The numbers of errc have holes; unnamed numbers are unknown.
   const auto code = static_cast<errc>(from.getCode());
   if (to_string(code) == std::string_view{"unknown"})
     throw rejected{"unknown error code: " + std::to_string(from.getCode())};

@@ -1,4 +1,4 @@
-// Pushes, pulls and their answers as Cap'n Proto structs, and the values that go with them.
+// Converts pushes, pulls and their replies, with their values, to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 #include <algorithm>
@@ -58,8 +58,8 @@ void write_packed(const std::vector<packed_piece>& from, capnp::List<schema::Pac
   }
 }
 
-/// What they hold is looked at by who reads it (actors/tables/packing.hpp). Their floats are few
-/// enough for one message.
+/// Reads packed pieces that fit into one message. Their bytes are checked by the decoding code
+/// (actors/tables/packing.hpp).
 std::vector<packed_piece> read_packed(capnp::List<schema::Packed>::Reader from, body_reader& body) {
   check_count(from.size(), pieces_max, "packed pieces");
   std::vector<packed_piece> packed;
@@ -69,7 +69,7 @@ std::vector<packed_piece> read_packed(capnp::List<schema::Packed>::Reader from, 
     packed_piece made{read(element.getWhere()),
                       read_enum(element.getHow(), encoding::randomk, "encoding"),
                       element.getBytes(), nullptr};
-    floats += made.where.count; // At most 2^40 each, of at most 2^18 pieces.
+    floats += made.where.count; // At most 2^40 for each of at most 2^18 pieces.
     if (made.how == encoding::f32 || made.size_bytes % 8 != 0
         || floats > body_bytes_max / sizeof(float))
       throw rejected{"packed pieces that nobody makes"};
@@ -90,7 +90,7 @@ range& where_of(piece& x) { return x.where; }
 const range& where_of(const packed_piece& x) { return x.where; }
 range& where_of(packed_piece& x) { return x.where; }
 
-/// Nothing where all of them are 0, which is so but for deltas.
+/// Writes no list if all stamps are 0, as they are except in deltas.
 template <class Stamped, class Init>
 void write_stamps(const std::vector<Stamped>& from, Init init) {
   if (std::ranges::all_of(from, [](const auto& x) { return where_of(x).stamp == 0; }))
@@ -109,7 +109,7 @@ void read_stamps(capnp::List<std::uint64_t>::Reader from, std::vector<Stamped>& 
     where_of(to[i]).stamp = from[i];
 }
 
-constexpr std::uint32_t key_ways = 4; ///< How many a number of Request.keys tells apart.
+constexpr std::uint32_t key_ways = 4; ///< Number of key_use::how codes in a number of Request.keys.
 
 std::vector<key_use> read_keys(capnp::List<std::uint32_t>::Reader from) {
   check_count(from.size(), 2 * tables_max, "lists of keys");
@@ -151,7 +151,7 @@ key_ptr body_reader::take_keys(std::uint64_t count) {
     throw rejected{"the rows have more keys than the message brings"};
   if (count == 0)
     return {};
-  // Copied: who checks a key uses it afterwards, and a slot's writer may still change it.
+  // Copied: a key is used after its check, and the sender may still change shared memory.
   const auto size = static_cast<std::size_t>(count) * sizeof(std::uint64_t);
   const std::shared_ptr<std::uint64_t[]> keys{new std::uint64_t[count]};
   std::memcpy(keys.get(), body_.get() + first, size);
@@ -301,7 +301,7 @@ pull_request read(schema::PullRequest::Reader from, std::span<const key_use> key
   read_stamps(from.getStamps(), made.ranges);
   std::uint64_t floats = 0;
   for (const range& x : made.ranges)
-    floats += x.count; // At most 2^40 each, of at most 2^18 ranges.
+    floats += x.count; // At most 2^40 for each of at most 2^18 ranges.
   if (floats > body_bytes_max / sizeof(float))
     throw rejected{"a query for more values than one message can bring"};
   for (const auto& x : read_rows(from.getRows())) {
@@ -436,7 +436,7 @@ void write_items(const item_list<Item>& from, List to, body_parts& body) {
     write(from.items[i], to[i], body);
 }
 
-/// What a message brings for one item begins at a multiple of 8, as it does at the first.
+/// Reads a list. The values of each item begin at a multiple of 8, as those of the first item do.
 template <class Item, class List>
 item_list<Item> read_items(const List& from, const char* name, body_reader& body) {
   check_count(from.size(), list_items_max, name);

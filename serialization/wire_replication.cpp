@@ -1,4 +1,4 @@
-// Configurations of chains and messages between replicas as Cap'n Proto structs.
+// Converts configurations of chains and messages between replicas to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {

@@ -1,4 +1,4 @@
-// Reports of members as Cap'n Proto structs.
+// Converts statuses of members (`report`) to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {

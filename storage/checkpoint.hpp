@@ -1,4 +1,4 @@
-// Checkpoints: what a server keeps of a cut, how it is written, committed, verified and read.
+// Writes, commits, verifies and reads checkpoints. A checkpoint is the state of servers at a cut.
 //
 //   DIR/servers/S/chain-K/          live RocksDB of server S: the last written state of each block
 //   DIR/checkpoints/00000012/chain-K/...   verified copy of it at the cut

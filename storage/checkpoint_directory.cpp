@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Numbers of all checkpoints, committed or not, newest first.
+/// Returns the numbers of all checkpoints, committed or not, newest first.
 result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
   const auto home = detail::checkpoints_path(directory);
   std::vector<std::uint64_t> numbers;
@@ -29,7 +29,7 @@ result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
     const auto name = at->path().filename().string();
     std::uint64_t number = 0;
     std::from_chars(name.data(), name.data() + name.size(), number);
-    // The way back leaves out whatever else lies there.
+    // The comparison leaves out files of any other name.
     if (at->path() == detail::checkpoint_path(directory, number))
       numbers.push_back(number);
   }
@@ -39,7 +39,7 @@ result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
   return numbers;
 }
 
-/// RocksDB reads what it finds, so a file too many is as wrong as one that is missing.
+/// Checks a part's file names. RocksDB reads all files it finds, so none may be extra or missing.
 result<void> check_names(const fs::path& directory, const manifest& what,
                          const checkpoint_part& part) {
   const auto folder = detail::part_name(part.chain);
@@ -82,7 +82,7 @@ result<void> check_content(const fs::path& directory, const manifest& what, cons
   return {};
 }
 
-/// io_failed says which checkpoint could not be read.
+/// Checks a checkpoint's files. A failure with io_failed names the unreadable checkpoint.
 result<void> check_files(const fs::path& directory, const manifest& what, bool from_disk) {
   const auto named = [&](const failure& why) -> failure {
     if (why.code == errc::damaged)
@@ -108,7 +108,7 @@ enum class standing {
   good,
   damaged,
   uncommitted,
-  unknown, ///< It could not be read just now.
+  unknown, ///< It cannot be read now.
 };
 
 standing standing_of(const fs::path& directory, std::uint64_t checkpoint) {
@@ -133,7 +133,7 @@ result<void> mark_damaged(const fs::path& directory, std::uint64_t checkpoint, c
                               why.text + "\n");
 }
 
-/// COMMIT first, so that what is left of an interrupted removal does not look like a damaged one.
+/// Removes COMMIT first, so that an interrupted removal does not look like a damaged checkpoint.
 result<void> remove_checkpoint(const fs::path& directory, std::uint64_t checkpoint) {
   const auto home = detail::checkpoint_path(directory, checkpoint);
   for (const auto* name : {detail::commit_name, detail::manifest_name}) {
@@ -159,8 +159,8 @@ result<std::vector<std::uint64_t>> retain(const fs::path& directory, std::size_t
   for (const auto number : *numbers) {
     const auto state = standing_of(directory, number);
     if (state == standing::unknown)
-      continue; // Neither kept nor removed: it may be good, or not.
-    // Newer than all committed ones: it may be in the making.
+      continue; // It is neither kept nor removed, because it may be good.
+    // Newer than all committed ones: it may be unfinished.
     if (state == standing::uncommitted && kept == 0)
       continue;
     if (state != standing::uncommitted && kept < keep) {
@@ -203,7 +203,7 @@ result<found> newest_good(const fs::path& directory, const job_spec& job,
       return checked.error();
     if (checked.error().code == errc::damaged)
       (void)mark_damaged(directory, number,
-                         checked.error()); // The next one to look sees it as well.
+                         checked.error()); // The next reader then sees the damage, too.
     what.refused.push_back(checked.error());
   }
   return what;
@@ -237,7 +237,7 @@ result<manifest> scrub(const fs::path& directory, std::uint64_t checkpoint) {
     return what;
   if (whole.error().code != errc::damaged)
     return whole.error();
-  if (!is_committed(directory, checkpoint)) // Its files went one by one.
+  if (!is_committed(directory, checkpoint)) // Its files were removed one by one.
     return {errc::io_failed,
             detail::title(directory, checkpoint) + " was removed while it was read"};
   if (auto marked = mark_damaged(directory, checkpoint, whole.error()); !marked)

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// One chain's part of a checkpoint. Errors: io_failed, damaged.
+/// Opens one chain's part of a checkpoint. Errors: io_failed, damaged.
 result<void> open(detail::image_reader& reader, const fs::path& directory, const manifest& whole,
                   const checkpoint_part& part) {
   const auto home = detail::checkpoint_path(directory, whole.checkpoint);
@@ -53,7 +53,7 @@ result<std::vector<partition_image>> read(const fs::path& directory, std::uint64
   const auto whole = load_for(directory, checkpoint, job);
   if (!whole)
     return whole.error();
-  // Nothing is given back to it before the caller is done with the blocks, so it keeps nothing.
+  // The pool keeps no memory: no block returns to it before the caller is done.
   buffer_pool pool{0};
   std::map<partition_id, partition_image> images;
   const auto expected = detail::expected_blocks(job, partitions);

@@ -31,7 +31,7 @@ result<std::vector<std::string>> names_in(const fs::path& directory) {
   return names;
 }
 
-/// Options are given when a checkpoint is opened, so RocksDB's own record of them is not kept.
+/// Returns false for RocksDB's record of options: they are given when a checkpoint is opened.
 bool is_needed(const std::string& name) { return !name.starts_with("OPTIONS-"); }
 
 } // namespace
@@ -79,17 +79,17 @@ private:
               detail::title(directory_, what.checkpoint) + " is committed, it cannot be replaced"};
     const auto target = home / detail::part_name(chain_);
     auto part = write_to(what, target);
-    // Best effort: what stays is not committed, and the next attempt begins by removing it.
+    // Best effort: remains are not committed, and the next attempt removes them first.
     (void)detail::remove_tree(staging_);
     if (!part) {
       database_.discard();
       (void)detail::remove_tree(target);
-      fs::remove(home, error); // Only where no other chain has a part in it.
+      fs::remove(home, error); // Succeeds only if no other chain has a part in it.
     }
     return part;
   }
 
-  /// What the live database has becomes the newest base, by hard links: it is whole or not there.
+  /// Makes the live database's content the newest base, by hard links: whole or not at all.
   result<void> keep(const base_id& base, std::uint64_t oldest) {
     const auto fresh = home_ / "base-new";
     if (auto removed = detail::remove_tree(fresh); !removed)
@@ -103,13 +103,13 @@ private:
     if (error)
       return detail::io_failure("rename", fresh, error);
     if (auto synced = detail::sync_directory(home_); !synced)
-      return synced; // Those before it must not go first.
+      return synced; // Older bases must not be removed first.
     const auto names = names_in(home_);
     if (!names)
       return names.error();
     for (const auto& name : *names)
       if (const auto sequence = detail::kept_sequence(name); sequence && *sequence < oldest)
-        (void)detail::remove_tree(home_ / name); // The next one tries again.
+        (void)detail::remove_tree(home_ / name); // On failure the next call tries again.
     return {};
   }
 

@@ -1,10 +1,10 @@
-// One record under the key "state": u32 format (4), u32 crc32c of what follows, u64 term,
-// u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records
-// of chains, u64 k, u32[k] servers, u64 l, u32[l] draining servers, u8 whether it is rolling back;
+// Stores one record under the key "state": u32 format (4), u32 crc32c of the rest, u64 term, u64
+// generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records of
+// chains, u64 k, u32[k] servers, u64 l, u32[l] draining servers, u8 whether it is rolling back;
 // little-endian.
-// A record: active, u64 origin, u8 whether there is a proposal, and that. A configuration:
-// u64 epoch, u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member:
-// u32 index, u64 incarnation.
+// A record of a chain: active configuration, u64 origin, u8 whether there is a proposal, the
+// proposed configuration. A configuration: u64 epoch, u64 generation, u64 number of members, the
+// members, u8 whether there is a joiner, the joiner. A member: u32 index, u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "base/bytes.hpp"
@@ -125,9 +125,9 @@ namespace {
 rocksdb::Options store_options() {
   auto options = detail::small_database();
   options.create_if_missing = true;
-  // The end of the log may be half a record, which nobody was told of; damage elsewhere is damage.
+  // The log may end with half a record, which no process was told of. Other damage is an error.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  options.write_buffer_size = std::size_t{1} << 20; // The state has some hundred bytes.
+  options.write_buffer_size = std::size_t{1} << 20; // The state has a few hundred bytes.
   return options;
 }
 

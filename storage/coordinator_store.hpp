@@ -1,4 +1,4 @@
-// What a coordinator must not forget, and where it is kept: on disk, or in etcd (etcd_store.hpp).
+// Stores the coordinator's state: on disk, or in etcd (etcd_store.hpp).
 #pragma once
 
 #include "base/error.hpp"
@@ -17,33 +17,34 @@
 
 namespace troupe::storage {
 
-/// The bytes that every store keeps.
+/// Returns the bytes that every store keeps.
 std::string encode(const coordinator_state& what);
-/// Nothing where they are not such bytes, or their checksum does not fit.
+/// Returns nullopt if the bytes are of another format or their checksum is wrong.
 std::optional<coordinator_state> decode(std::string_view bytes);
-/// As the job began: without those that were added and drained. Returns whether there were any.
+/// Restores the initial servers, without later additions and drains. Returns whether it changed.
 bool forget_servers(coordinator_state& what);
 
 class coordinator_store {
 public:
-  /// DIR/coordinator, a RocksDB. One process at a time.
-  /// Errors: in_use (names the directory and the pid), io_failed, damaged.
+  /// Opens DIR/coordinator, a RocksDB, for one process at a time. Errors: in_use (names the
+  /// directory and the pid), io_failed, damaged.
   static result<std::unique_ptr<coordinator_store>> open(const std::filesystem::path& directory);
-  /// Removes what another run stored there, so that a new one does not take it for its own past.
-  /// Nothing else that lies there is touched. Errors: in_use, io_failed.
+  /// Removes the state of an earlier run, so that a new run does not take it for its own. Does not
+  /// touch other files there. Errors: in_use, io_failed.
   static result<void> forget(const std::filesystem::path& directory);
-  /// A run that resumes has the servers of its command line, whatever there were in the end.
+  /// Makes a resumed run use the servers of its command line, not the last ones of the earlier run.
   /// Errors: in_use, io_failed, damaged.
   static result<void> prepare_resume(const std::filesystem::path& directory);
 
   virtual ~coordinator_store() = default;
-  /// A default state where none was saved. Call it before the first save().
-  /// Errors: io_failed, damaged, fenced.
+  /// Returns a default state if none was saved. Call it before the first save(). Errors: io_failed,
+  /// damaged, fenced.
   virtual result<coordinator_state> load() = 0;
   /// Replaces the whole state at once. After an error it may be stored or not: open it again.
-  /// Errors: io_failed; fenced: another coordinator leads, or may; this one must not act any more.
+  /// Errors: io_failed; fenced: another coordinator leads, or may, so this one must not act any
+  /// more.
   virtual result<void> save(const coordinator_state& what) = 0;
-  /// Whether whoever opened the store may still act. Costs nothing. Errors: fenced.
+  /// Checks whether the store's opener may still act. Costs no I/O. Errors: fenced.
   virtual result<void> check_lead() const { return {}; }
 };
 

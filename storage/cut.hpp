@@ -1,4 +1,4 @@
-// What a replica keeps of one moment: its part of a checkpoint, or for itself.
+// The state of a chain at one moment, for a checkpoint or for the server's local snapshot.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -11,13 +11,14 @@
 
 namespace troupe::storage {
 
-/// All partitions of a chain, at one moment.
+/// All partitions of a chain at one moment.
 struct cut {
-  std::uint64_t checkpoint = 0; ///< 0: of none.
+  std::uint64_t checkpoint = 0; ///< 0: belongs to no checkpoint.
   chain_id chain;
   std::vector<partition_image> partitions;
-  std::optional<base_id> base = {}; ///< None: the server keeps nothing of it for itself.
-  std::uint64_t bases_from = 0;     ///< With `base`: bases and logs of smaller numbers can go.
+  std::optional<base_id> base = {}; ///< Nullopt: the server keeps no local snapshot of it.
+  std::uint64_t bases_from = 0;     ///< With `base`: bases and logs of smaller numbers can be
+                                    ///< removed.
 };
 
 } // namespace troupe::storage

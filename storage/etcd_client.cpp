@@ -1,5 +1,6 @@
-// The requests of https://etcd.io/docs/v3.4/dev-guide/api_reference_v3/ as JSON: keys and values in
-// base64, 64-bit numbers as strings, and what is 0, false or empty is left out.
+// Sends the requests of https://etcd.io/docs/v3.4/dev-guide/api_reference_v3/ as JSON. Keys and
+// values are in base64, 64-bit numbers are strings, and values that are 0, false or empty are left
+// out.
 #include "storage/etcd_client.hpp"
 
 #include "base/base64.hpp"
@@ -41,7 +42,7 @@ std::optional<etcd_endpoint> parse_endpoint(std::string_view text) {
 
 std::string bytes_in(const std::string& text) { return detail::to_base64(text); }
 
-/// What an answer says; whatever is missing or of another kind makes it malformed.
+/// Reads the fields of an answer. A missing or wrong field makes the answer malformed.
 class answer_reader {
 public:
   std::int64_t number(const json& from, const char* name) {
@@ -68,7 +69,7 @@ public:
     return decoded ? *std::move(decoded) : refuse<std::string>();
   }
 
-  /// An object, which has to be there.
+  /// Returns an object, which must be present.
   const json& object(const json& from, const char* name) {
     const auto found = from.find(name);
     if (found != from.end() && found->is_object())
@@ -77,7 +78,7 @@ public:
     return nothing_;
   }
 
-  /// An array of objects; empty where it was left out.
+  /// Returns an array of objects; empty if it was left out.
   const json& list(const json& from, const char* name) {
     const auto found = from.find(name);
     if (found == from.end())
@@ -114,7 +115,7 @@ private:
   bool is_right_ = true;
 };
 
-/// What is worth telling of several failures: someone who answers knows more than who does not.
+/// Returns whether a failure is more informative: an endpoint that answers tells more than silence.
 bool tells_more(const failure& one, const failure& other) {
   const auto rank = [](errc code) {
     return code == errc::not_ready ? 2 : code == errc::timed_out ? 1 : 0;

@@ -12,9 +12,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds poll_interval{100};
-// Of one call while nobody waits for this process.
+// Deadline of one call while no other process waits for this one.
 constexpr milliseconds patient{1000};
-// A lease is renewed so many times before it ends, and so much of it stays unused.
+// A lease is renewed `renewals` times before it ends; 1 / `margin_parts` of it stays unused.
 constexpr int renewals = 5;
 constexpr int margin_parts = 5;
 
@@ -63,7 +63,7 @@ result<std::unique_ptr<etcd_leadership>> etcd_leadership::campaign(leadership_op
   return made;
 }
 
-/// Whether it worked. A lease is asked for only when the key is free.
+/// Returns whether this process leads now. Requests a lease only if the key is free.
 result<bool> etcd_leadership::try_to_lead() {
   const auto leader = client_.get(options_.key, patient);
   if (!leader)
@@ -87,7 +87,7 @@ result<bool> etcd_leadership::take(const etcd_lease& lease, clock::time_point as
     return outcome.error();
   lease_ = lease;
   revision_ = outcome->revision;
-  // An earlier try within the same call may have made it.
+  // An earlier try within the same call may have made the key.
   const auto leader = outcome->present.find(options_.key);
   const bool is_mine = leader != outcome->present.end() && leader->second.lease == lease.id;
   if (is_mine)
@@ -112,7 +112,7 @@ void etcd_leadership::keep() {
   }
 }
 
-/// The key is looked at as well, as someone may have removed it.
+/// Renews the lease. Also reads the key, because somebody may have removed it.
 void etcd_leadership::renew() {
   const auto deadline = milliseconds{lease_.time} / renewals;
   const auto asked_at = clock::now();
@@ -128,7 +128,7 @@ void etcd_leadership::renew() {
   if (left->count() == 0 || !*leader || (*leader)->created != revision_)
     return give_up();
   auto until = held_until();
-  if (clock::now() < until) // Unless it is given up in this very moment.
+  if (clock::now() < until) // Unless another thread gives up the lead at this moment.
     held_until_.compare_exchange_strong(until, end_of(*left, asked_at));
 }
 

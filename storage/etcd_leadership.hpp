@@ -1,5 +1,5 @@
-// Which of several processes leads: the one that made a key in etcd, under a lease that it keeps
-// alive.
+// Elects a leader among several processes: the process that made a key in etcd, under a lease that
+// it keeps alive.
 #pragma once
 
 #include "base/error.hpp"
@@ -21,41 +21,41 @@ namespace troupe::storage {
 struct leadership_options {
   std::vector<etcd_endpoint> endpoints;
   std::string key;
-  std::string who; ///< Value of the key: what others may want to know of the leader.
-  /// Asked of etcd, which gives 2 s at least unless its --election-timeout is shorter than usual.
-  /// Larger: a slower takeover, and longer outages of etcd that nobody notices.
+  std::string who; ///< Value of the key: describes the leader to others.
+  /// Requested time. etcd gives at least 2 s unless its --election-timeout is shorter than usual.
+  /// Larger: a slower takeover, but longer outages of etcd pass unnoticed.
   std::chrono::seconds lease{2};
   std::function<void(std::string)> log; ///< Gets one line when the wait begins or its reason ends.
-  /// Gets why it waits for etcd when that changes; an empty text where it waits no longer.
+  /// Gets the reason of waiting for etcd when it changes; an empty text when the wait ends.
   std::function<void(std::string)> waits{};
 };
 
-/// Thread-safe. A thread of its own renews the lease.
+/// Holds the lead. Thread-safe. A separate thread renews the lease.
 ///
 /// Invariants:
-/// (1) while held() is true, etcd lets nobody else make the key (but for someone who removes it).
-///     It counts from before the request that renewed the lease was sent, and a fifth of the lease
-///     stays unused, for clocks that run at other rates and for what is on its way.
+/// (1) while held() is true, etcd lets no other process make the key, unless somebody removes it.
+///     The time counts from before the request that renewed the lease was sent. A fifth of the
+///     lease stays unused, for clocks that run at other rates and for messages in flight.
 /// (2) a lead that was given up or ran out is not renewed any more.
 class etcd_leadership {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// Blocks until nobody else leads and etcd says that this process does; also while etcd is out of
+  /// Blocks until no other process leads and etcd confirms this one; also while etcd is out of
   /// reach. Errors: malformed and io_failed of etcd_client.
   static result<std::unique_ptr<etcd_leadership>> campaign(leadership_options options);
-  /// The lease runs out by itself.
+  /// Leaves the lease to run out.
   ~etcd_leadership();
   etcd_leadership(const etcd_leadership&) = delete;
   etcd_leadership& operator=(const etcd_leadership&) = delete;
 
   bool held() const { return clock::now() < held_until(); }
   clock::time_point held_until() const { return held_until_.load(); }
-  /// The lead is known to be lost.
+  /// Ends the lead at once, when it is known to be lost.
   void give_up() { held_until_ = clock::time_point::min(); }
-  /// Holds of the key as long as this process leads; for what may be written only then.
+  /// Returns a condition that holds while this process leads, for writes that need the lead.
   etcd_transaction::condition condition() const;
-  /// Why it is not held any more.
+  /// Returns the reason why the lead is not held any more.
   failure lost() const;
 
 private:

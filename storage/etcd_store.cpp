@@ -11,10 +11,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Of one try; a coordinator waits for it.
+// Deadline of one try; a coordinator waits for it.
 constexpr milliseconds try_time{500};
 constexpr milliseconds launcher_patience{3000};
-// A lease of the usual length and the time that etcd takes to notice its end.
+// A lease of the usual length, and the time that etcd takes to notice its end.
 constexpr milliseconds leader_patience{4000};
 constexpr milliseconds burial_time{500}; ///< Each of two calls.
 constexpr milliseconds retry_pause{50};
@@ -23,14 +23,14 @@ std::string key_of(const etcd_address& etcd, const char* what) {
   return "/troupe/" + etcd.job + "/" + what;
 }
 
-/// As coordinator_store::prepare_resume(), where nobody leads.
+/// Is coordinator_store::prepare_resume() in etcd, if no process leads.
 result<void> forget_servers_in(const etcd_client& client, const etcd_address& etcd) {
   const auto key = key_of(etcd, "state");
   const auto stored = client.get(key, launcher_patience);
   if (!stored)
     return stored.error();
   auto state = *stored ? decode((*stored)->bytes) : std::nullopt;
-  if (!state || !forget_servers(*state)) // What is no state a coordinator reports.
+  if (!state || !forget_servers(*state)) // The coordinator reports bytes that are not a state.
     return {};
   const auto outcome = client.write(
     {{{key, etcd_transaction::condition::modified, (*stored)->modified}}, key, encode(*state)},
@@ -61,7 +61,7 @@ result<void> etcd_store::check_lead() const {
   return lead_->held() ? result<void>{} : lead_->lost();
 }
 
-/// While etcd does not answer, for as long as this process leads.
+/// Repeats the call while etcd does not answer and this process leads.
 template <class Call>
 auto etcd_store::insist(Call call) const -> decltype(call()) {
   while (lead_->held()) {
@@ -102,7 +102,7 @@ result<void> etcd_store::save(const coordinator_state& what) {
   const auto state = outcome->present.find(key_);
   const bool leads = leader != outcome->present.end() && leader->second.created == mine.revision;
   if (leads && state != outcome->present.end() && state->second.bytes == *step.bytes) {
-    revision_ = state->second.modified; // By an earlier try, whose answer was lost.
+    revision_ = state->second.modified; // Written by an earlier try, whose answer was lost.
     return {};
   }
   lead_->give_up();

@@ -1,7 +1,7 @@
-// The coordinator's memory in etcd, for several processes of which one leads.
+// Stores the coordinator's state in etcd, for several processes of which one leads.
 //
-//   /troupe/JOB/leader   who leads; made under a lease
-//   /troupe/JOB/state    what coordinator_store.hpp keeps
+//   /troupe/JOB/leader   the leader; made under a lease
+//   /troupe/JOB/state    the state of coordinator_store.hpp
 #pragma once
 
 #include "base/error.hpp"
@@ -17,25 +17,25 @@ namespace troupe::storage {
 
 struct etcd_candidate {
   etcd_address etcd; ///< With a job.
-  std::string who;   ///< For others: address, process.
+  std::string who;   ///< Describes the process to others: address, process.
   std::function<void(std::string)> log;
-  std::function<void(std::string)> waits{}; ///< As of leadership_options.
+  std::function<void(std::string)> waits{}; ///< As in leadership_options.
 };
 
-/// What is saved is written only if this process leads at that moment, so a deposed one never
-/// overwrites what its successor stored. While etcd does not answer, calls try again until the
-/// lead is lost, and then fail as `fenced`.
+/// Saves only if this process leads at that moment, so a deposed leader never overwrites its
+/// successor's state. While etcd does not answer, calls try again until the lead is lost, and then
+/// fail with `fenced`.
 class etcd_store : public coordinator_store {
 public:
   /// Blocks until this process leads. Errors: those of etcd_leadership.
   static result<std::unique_ptr<etcd_store>> campaign(const etcd_candidate& who);
-  /// For a launcher, before the first coordinator of a run: waits for the lease of an earlier run
-  /// to end, and removes its state unless it is to be kept.
-  /// Errors: those of etcd_client; in_use where a coordinator of the job leads.
+  /// Is for a launcher, before the first coordinator of a run. Waits for the lease of an earlier
+  /// run to end, and removes its state unless `keep_state`. Errors: those of etcd_client; in_use if
+  /// a coordinator of the job leads.
   static result<void> prepare(const etcd_address& etcd, bool keep_state);
-  /// For a launcher that saw a coordinator's process end: if it led, who stands by need not wait
-  /// for its lease to run out. `who`: as it campaigned. Blocks for 1 s at most.
-  /// Errors: those of etcd_client.
+  /// Is for a launcher that saw a coordinator's process end. If it led, removes its key, so that a
+  /// standby need not wait for the lease to run out. `who`: as it campaigned. Blocks for 1 s at
+  /// most. Errors: those of etcd_client.
   static result<void> mark_dead(const etcd_address& etcd, const std::string& who);
 
   result<coordinator_state> load() override;
@@ -50,7 +50,7 @@ private:
   const etcd_client client_;
   const std::string key_;
   const std::unique_ptr<etcd_leadership> lead_;
-  std::int64_t revision_ = 0; ///< Of the state, when it was read or saved last.
+  std::int64_t revision_ = 0; ///< Revision of the state when it was last read or saved.
 };
 
 } // namespace troupe::storage

@@ -28,7 +28,7 @@ const table_spec* find(const job_spec& job, const std::string& name) {
   return found == job.tables.end() ? nullptr : &*found;
 }
 
-/// Empty where the tables agree.
+/// Returns the first difference; empty if the tables agree.
 std::string table_difference(const job_spec& there, const job_spec& here) {
   for (const auto& mine : here.tables) {
     const auto* other = find(there, mine.name);

@@ -1,4 +1,4 @@
-// Says in words why two jobs do not fit together.
+// Explains why two jobs do not fit together.
 #pragma once
 
 #include "serialization/job.hpp"
@@ -7,10 +7,10 @@
 
 namespace troupe::storage {
 
-/// The first difference that fingerprint() sees, tables first, to be put behind "another":
+/// Returns the first difference that fingerprint() sees, tables first, to be put behind "another":
 /// "model: table 'w1' is 784x256 there and 784x128 here", "job: the seed is 1 there and 2 here",
-/// "data set: it is 'data 5f..' there and 'data 77..' here: ...".
-/// Requires: the fingerprints differ.
+/// "data set: it is 'data 5f..' there and 'data 77..' here: ...". Requires: the fingerprints
+/// differ.
 std::string job_difference(const job_spec& there, const job_spec& here);
 
 } // namespace troupe::storage

@@ -1,5 +1,5 @@
-// BASE: u32 crc32c of what follows, u64 sequence, u64 history, u64 generation, u32 format, u32 1 if
-// the generation recovered, else 0; little-endian. Format 1 ends with the generation.
+// BASE: u32 crc32c of the rest, u64 sequence, u64 history, u64 generation, u32 format, u32 1 if the
+// generation recovered, else 0; little-endian. Format 1 ends with the generation.
 #include "storage/local_state.hpp"
 
 #include "base/bytes.hpp"
@@ -21,13 +21,13 @@ namespace {
 constexpr std::uint32_t base_format = 2;
 constexpr std::size_t base_bytes = 36;
 
-/// Numbers of those that are there.
+/// Numbers of the existing bases and logs.
 struct kept_files {
   std::set<std::uint64_t> bases;
   std::set<std::uint64_t> logs;
 };
 
-/// Errors: io_failed.
+/// Lists the bases and logs. Errors: io_failed.
 result<kept_files> files_in(const fs::path& live) {
   kept_files all;
   std::error_code error;
@@ -43,7 +43,7 @@ result<std::vector<partition_image>> read_base(const fs::path& folder, const bas
                                                const job_spec& job,
                                                const std::vector<partition_id>& partitions) {
   buffer_pool pool{0};
-  detail::image_reader reader{folder, "what the server kept in " + folder.string(), job};
+  detail::image_reader reader{folder, "the local state in " + folder.string(), job};
   if (const auto opened = reader.open(); !opened)
     return opened.error();
   std::vector<partition_image> images;
@@ -67,7 +67,7 @@ result<local_state> read_from(const fs::path& live, std::uint64_t sequence,
     return bytes.error();
   const auto base = decode_base(*bytes);
   const auto of_no_use = [&](errc code, const std::string& why) {
-    return failure{code, "what the server kept in " + folder.string() + " " + why};
+    return failure{code, "the local state in " + folder.string() + " " + why};
   };
   if (!base)
     return of_no_use(base.error().code, base.error().text);

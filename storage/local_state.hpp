@@ -1,11 +1,12 @@
-// What a replica has kept for itself: the newest base, a cut, and the log of what came after.
+// A replica's local state: the newest snapshot, called base, and the write-ahead log since then.
 //
-//   DIR/servers/S/chain-K/base-17/  RocksDB of the cut
-//   DIR/servers/S/chain-K/log-17    entries since that cut (write_ahead_log.hpp), where the job
-//   keeps one
+//   DIR/servers/S/chain-K/base-17/  RocksDB of the snapshot
+//   DIR/servers/S/chain-K/log-17    entries since that snapshot (write_ahead_log.hpp), if the job
+//   keeps a
+//                                   log
 //
-// A base is begun together with its log, and is whole later than that: until then the one before
-// holds, with both logs.
+// A base begins together with its log and becomes whole later. Until then the base before it is
+// valid, with both logs.
 #pragma once
 
 #include "base/error.hpp"
@@ -24,31 +25,31 @@
 namespace troupe::storage {
 
 struct local_state {
-  base_id base;                        ///< The newest one.
-  std::vector<partition_image> images; ///< In the order asked for.
-  /// In the order in which the replica got them. Some of the first may be in `images` already: its
-  /// marks tell.
+  base_id base;                        ///< The newest base.
+  std::vector<partition_image> images; ///< In the order of the requested partitions.
+  /// Entries in the order in which the replica received them. The first ones may be in `images`
+  /// already: its `marks` tell.
   std::vector<log_entry> log;
 };
 
-/// Largest number of a base or a log that is there; 0: none is, or they cannot be listed.
+/// Returns the largest number of a base or a log; 0 if there is none or they cannot be listed.
 std::uint64_t newest_kept(const std::filesystem::path& directory, server_id server, chain_id chain);
 
-/// The log of the base with this number. Errors: io_failed.
+/// Creates the log of the base with this number. Errors: io_failed.
 result<write_ahead_log> begin_log(const std::filesystem::path& directory, server_id server,
                                   chain_id chain, std::uint64_t sequence);
 
-/// Nothing where no base is there. Nothing is changed. Of a bsp job the log has an entry that the
-/// images lack, if there is one: values of before the last clock come from applying it.
-/// Errors: io_failed, damaged, version_mismatch.
+/// Reads the newest base and its log; nullopt if there is no base. Changes no files. For a bsp job,
+/// the log keeps an entry that the images lack, if there is one: applying it gives the values from
+/// before the last clock. Errors: io_failed, damaged, version_mismatch.
 result<std::optional<local_state>> read_kept(const std::filesystem::path& directory,
                                              server_id server, chain_id chain, const job_spec& job,
                                              const std::vector<partition_id>& partitions);
 
-/// The bytes of detail::base_name.
+/// Returns the content of the file detail::base_name.
 std::string encode(const base_id& what);
-/// Errors: damaged (no such bytes, or their checksum does not fit), version_mismatch. Those of the
-/// first format do not say whether the generation recovered: then it did not.
+/// Reads that content. In the first format the generation counts as not recovered. Errors: damaged
+/// (other bytes, or a wrong checksum), version_mismatch.
 result<base_id> decode_base(std::string_view bytes);
 
 } // namespace troupe::storage

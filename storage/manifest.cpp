@@ -42,7 +42,7 @@ std::string to_hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// False where `text` is not hexadecimal of the width of T.
+/// Returns false if `text` is not hexadecimal of the width of T.
 template <std::unsigned_integral T>
 bool from_hex(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -76,7 +76,7 @@ json to_json(const job_spec& job) {
           {"spec", to_hex(wire::encode_job(job))}};
 }
 
-/// Nothing but a file right inside the part's folder: a manifest must not lead out of its
+/// Accepts only a file directly in the part's folder: a manifest must not lead out of its
 /// checkpoint.
 bool is_inside(const std::string& name, chain_id chain) {
   const auto folder = detail::part_name(chain) + "/";
@@ -102,7 +102,7 @@ result<checkpoint_part> part_from_json(const json& from, std::uint64_t checkpoin
   return part;
 }
 
-/// Throws nlohmann::json::exception where a field is missing or of another type.
+/// Throws nlohmann::json::exception if a field is missing or of another type.
 result<manifest> manifest_from(const json& from) {
   if (from.at("format").get<int>() != manifest_format)
     return {errc::malformed, "the manifest's format is unknown: " + from.at("format").dump()};
@@ -127,7 +127,7 @@ result<manifest> manifest_from(const json& from) {
   return what;
 }
 
-/// The one content that a COMMIT may have.
+/// Returns the only valid content of a COMMIT.
 std::string seal_of(std::string_view manifest_text) {
   return "manifest.json " + std::to_string(manifest_text.size()) + " bytes crc32c "
          + to_hex(detail::crc32c(detail::bytes_of(manifest_text))) + "\n";
@@ -144,8 +144,7 @@ result<void> check_present(const fs::path& home, const manifest& what) {
       if (error)
         return detail::io_failure("commit", home / file.name, error);
       if (size != file.size_bytes || !is_inside(file.name, part.chain))
-        return {errc::io_failed,
-                "a file is not what its part says: " + (home / file.name).string()};
+        return {errc::io_failed, "a file differs from its entry: " + (home / file.name).string()};
     }
   }
   return {};
@@ -174,7 +173,7 @@ std::string to_json(const manifest& what) {
                    {"cursor", what.cursor.value},
                    {"job", to_json(what.job)},
                    {"parts", std::move(parts)}};
-  // Names are only for people here, so bytes that are not UTF-8 may be replaced.
+  // The names here are only for people, so bytes that are not UTF-8 may be replaced.
   return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -199,7 +198,7 @@ result<void> commit(const fs::path& directory, const manifest& what) {
     return present;
   if (auto done = detail::replace_file(home / detail::manifest_name, text); !done)
     return done;
-  // The names of what COMMIT vouches for must be durable before COMMIT is.
+  // The names of the sealed files must be durable before COMMIT is.
   for (const auto& parent : {detail::checkpoints_path(directory), directory})
     if (auto done = detail::sync_directory(parent); !done)
       return done;

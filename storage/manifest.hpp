@@ -1,4 +1,4 @@
-// What makes a checkpoint exist: its manifest, and the COMMIT that seals it.
+// Makes a checkpoint valid by its manifest and the COMMIT that seals it.
 #pragma once
 
 #include "base/error.hpp"
@@ -15,27 +15,26 @@
 
 namespace troupe::storage {
 
-/// The manifest as JSON for people and programs, and back. The job is in it twice: as readable
-/// words, and exactly (`spec`, the bytes of wire::encode_job in hexadecimal); only the latter is
-/// read.
+/// Returns the manifest as JSON for people and programs. The job is in it twice: as readable words,
+/// and exactly, as `spec`: the bytes of wire::encode_job in hexadecimal. Only `spec` is read.
 std::string to_json(const manifest& what);
 /// Errors: malformed.
 result<manifest> manifest_from_json(std::string_view text);
 
 /// Makes checkpoint N exist: manifest, sync, then COMMIT by rename. Idempotent: the same manifest
-/// may be committed again. Errors: io_failed (also where a file of a part is missing or has another
-/// size).
+/// may be committed again. Errors: io_failed, also if a file of a part is missing or has another
+/// size.
 result<void> commit(const std::filesystem::path& directory, const manifest& what);
 
-/// Whether checkpoint N has a COMMIT, be it right or wrong.
+/// Returns whether checkpoint N has a COMMIT, valid or not.
 bool is_committed(const std::filesystem::path& directory, std::uint64_t checkpoint);
 
-/// The sealed manifest of checkpoint N; its files are not looked at.
-/// Errors: io_failed (no such checkpoint, never committed, unreadable), damaged.
+/// Returns the sealed manifest of checkpoint N; does not check its files. Errors: io_failed (no
+/// such checkpoint, never committed, unreadable), damaged.
 result<manifest> load_manifest(const std::filesystem::path& directory, std::uint64_t checkpoint);
 
+/// Checks that the checkpoint is of this job. Errors: wrong_job if the fingerprints differ:
 /// "checkpoint 12 in DIR belongs to another model: table 'w1' is 784x256 there and 784x128 here".
-/// Errors: wrong_job where the fingerprints differ.
 result<void> check_job(const std::filesystem::path& directory, const manifest& what,
                        const job_spec& job);
 

@@ -32,14 +32,14 @@ std::string title(const chain_history& of) {
 
 failure in_file(failure why, const std::string& name) { return {why.code, name + ": " + why.text}; }
 
-/// The last clock, where some of its slots were not written any more.
+/// Drops the last clock if some of its slots are missing.
 void drop_unfinished(std::vector<trace_entry>& applied) {
   if (!applied.empty() && applied.back().slot + 1 < applied.back().slots)
     std::erase_if(applied,
                   [last = applied.back().version](const auto& x) { return x.version == last; });
 }
 
-/// Keeps the earliest of equal steps.
+/// Merges the replicas' records; keeps the earliest of equal steps.
 result<void> merge_replicas(chain_history& history) {
   auto& all = history.applied;
   std::ranges::stable_sort(all, [](const auto& x, const auto& y) {
@@ -114,7 +114,7 @@ result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
     if (is_new)
       history = {of.chain, of.generation, of.base_checkpoint, of.partitions, {}, {}};
     if (history.base_checkpoint != of.base_checkpoint || history.partitions != of.partitions)
-      return {errc::damaged, "servers disagree about what " + title(history) + " began with"};
+      return {errc::damaged, "servers disagree about the beginning of " + title(history) + ""};
     for (const auto& x : file.records)
       (x.event == push_event::applied ? history.applied : history.read).push_back(x);
   }

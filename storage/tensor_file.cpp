@@ -104,7 +104,7 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
                                            : detail::encode_safetensors(tensors);
   if (!bytes)
     return in_file(bytes.error(), file);
-  // The directory must have a name, for it is synced.
+  // The directory needs a name, because it is synced.
   return detail::replace_file(file.has_parent_path() ? file : "." / file, *bytes);
 }
 

@@ -1,6 +1,6 @@
-// Parameters as files that other programs read: .npy (one tensor), .npz (zip of .npy, stored) and
-// .safetensors. f32, little-endian, row-major. Formats: numpy.lib.format 1.0; safetensors 0.4.
-// Other floats and compressed .npz are read too.
+// Reads and writes parameters as files of other programs: .npy (one tensor), .npz (zip of .npy,
+// stored) and .safetensors. Values are f32, little-endian, row-major. Formats: numpy.lib.format
+// 1.0; safetensors 0.4. Other floats and compressed .npz can be read too.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,27 +18,28 @@ struct tensor {
   std::string name;
   std::vector<std::uint64_t> shape;
   std::vector<float> values;       ///< Product of `shape` elements.
-  std::string converted_from = {}; ///< "float64", where the file's numbers were not float32.
+  std::string converted_from = {}; ///< "float64", for example, if the file's numbers were not
+                                   ///< float32.
 
-  /// Compares what they hold, not how a file stored it.
+  /// Compares content, not the number format of the file.
   bool operator==(const tensor& other) const {
     return name == other.name && shape == other.shape && values == other.values;
   }
 };
 
-/// Errors: invalid_argument where the extension is none of those known.
+/// Checks that the extension is known. Errors: invalid_argument.
 result<void> check_extension(const std::filesystem::path& file);
 
-/// The format follows the extension. Written to a temporary name, synced, renamed: a file of this
-/// name is always whole. Equal tensors give equal bytes.
-/// Errors: invalid_argument (extension; .npy with not exactly one tensor; .npz of 4 GiB or more; a
-/// name that is twice there or not UTF-8; shape and number of values differ), io_failed.
+/// Writes the format of the extension to a temporary name, syncs, and renames, so that a file of
+/// this name is always whole. Equal tensors give equal bytes. Errors: invalid_argument (extension;
+/// .npy with not exactly one tensor; .npz of 4 GiB or more; a name that is repeated or not UTF-8;
+/// shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);
 
 /// Returns tensors in the file's order. A .npy's tensor has the file's stem as its name. Values
-/// that are f64, f16, bf16 or big-endian become f32.
-/// Errors: invalid_argument (extension; a value too large for f32; dtype other than a float,
-/// Fortran order, encryption, zip64), malformed, damaged (checksum of a .npz member), io_failed.
+/// that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a value
+/// too large for f32; dtype other than a float, Fortran order, encryption, zip64), malformed,
+/// damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
 
 /// Reads `bytes` as the content of `file`, whose name gives the format. Errors: those of
@@ -46,7 +47,7 @@ result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
 result<std::vector<tensor>> decode_tensors(const std::filesystem::path& file,
                                            std::string_view bytes);
 
-/// "2x3", "a scalar".
+/// Returns "2x3", "a scalar".
 std::string shape_text(std::span<const std::uint64_t> shape);
 /// Names element `index` of a tensor of that shape: "[1, 0]", "[]" for a scalar.
 std::string position_text(std::span<const std::uint64_t> shape, std::uint64_t index);

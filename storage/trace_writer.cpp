@@ -14,7 +14,7 @@ trace_writer::trace_writer(std::filesystem::path directory, trace_header header)
     : path_(std::move(directory) / trace_name(header)), header_(detail::bytes_of(header)) {}
 
 trace_writer::~trace_writer() {
-  static_cast<void>(flush()); // Nobody is left to be told.
+  static_cast<void>(flush()); // No caller is left to take an error.
 }
 
 void trace_writer::add(const trace_entry& record) {

@@ -1,4 +1,4 @@
-// Writes one file of a record of pushes.
+// Writes one file of a trace.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,9 +10,9 @@
 
 namespace troupe::storage {
 
-/// Gathers in memory; what was flushed outlives the process. The file is made by the first flush
-/// that has something to write, so a server that applies nothing leaves none. After an error
-/// nothing more is written: what is there stays a good beginning.
+/// Gathers records in memory; flushed records outlive the process. The first flush with a record
+/// creates the file, so a server that applies no push leaves none. After an error no more is
+/// written: the existing file stays a valid beginning.
 class trace_writer {
 public:
   trace_writer(std::filesystem::path directory, trace_header header);
@@ -21,7 +21,7 @@ public:
   ~trace_writer();
 
   void add(const trace_entry& record);
-  /// Errors: io_failed, once.
+  /// Writes the gathered records. Errors: io_failed, once.
   result<void> flush();
 
 private:

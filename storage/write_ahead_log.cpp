@@ -1,6 +1,6 @@
-// Records, one behind the other: u32 magic, u32 crc32c of the next 20 bytes, u64 index, u64 bytes
-// of the frame, u32 crc32c of the frame; little-endian. An entry's frame is what goes from replica
-// to replica (wire.hpp); a truncation has none.
+// Writes records one behind the other: u32 magic, u32 crc32c of the next 20 bytes, u64 index, u64
+// bytes of the frame, u32 crc32c of the frame; little-endian. An entry's frame is the one that
+// replicas send each other (wire.hpp); a truncation has none.
 #include "storage/write_ahead_log.hpp"
 
 #include "base/bytes.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint32_t log_magic = 0x4c505254; // "TRPL"
 constexpr std::size_t log_header_bytes = 28;
-constexpr std::size_t alignment = 64; ///< Of memory that the decoder takes.
+constexpr std::size_t alignment = 64; ///< Alignment of memory that the decoder takes.
 
 using spans = std::vector<std::span<const std::byte>>;
 
@@ -44,7 +44,7 @@ std::string encode(const log_header& what) {
   return detail::byte_writer{}.little(log_magic).little(sum).take() + summed;
 }
 
-/// Nothing where that is no header.
+/// Returns nullopt if the bytes are not a header.
 std::optional<log_header> decode_header(const std::string& bytes) {
   log_header what;
   detail::byte_reader reader{std::string_view{bytes}.substr(2 * sizeof(std::uint32_t))};
@@ -97,13 +97,13 @@ result<void> write_ahead_log::truncate(std::uint64_t last) {
 
 namespace {
 
-/// Goes through the records of a file.
+/// Reads the records of a file in order.
 class log_reader {
 public:
   log_reader(const fs::path& path, detail::descriptor file, std::uint64_t size_bytes)
       : path_(path), file_(std::move(file)), left_(size_bytes) {}
 
-  /// Nothing at the end, and where the next record was not written to its end.
+  /// Returns the next header; nullopt at the end, or if the next record is incomplete.
   result<std::optional<log_header>> next() {
     if (left_ < log_header_bytes)
       return std::optional<log_header>{};
@@ -116,7 +116,7 @@ public:
     return what->frame_bytes > left_ ? std::optional<log_header>{} : what;
   }
 
-  /// What that record holds.
+  /// Returns the content of the record.
   result<log_entry> entry(const log_header& what) {
     if (what.frame_bytes < wire::prefix_bytes)
       return damaged("an entry is shorter than any frame");

@@ -1,5 +1,5 @@
-// A replica's write-ahead log: entries in the order in which it was given them, before anyone hears
-// that they are there.
+// A replica's write-ahead log: entries in the order of their arrival, written before any process
+// hears of them.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,17 +12,17 @@
 
 namespace troupe::storage {
 
-/// A file that only grows. What append() has returned for survives the end of the process; the
-/// kernel writes it to the disk within seconds, so a power cut may take the last of it.
+/// A file that only grows. An appended entry survives the end of the process. The kernel writes it
+/// to the disk within seconds, so a power cut may lose the last entries.
 class write_ahead_log {
 public:
-  /// Begins an empty file; one of that name is replaced. Errors: io_failed.
+  /// Creates an empty file; replaces a file of that name. Errors: io_failed.
   static result<write_ahead_log> create(std::filesystem::path path);
 
-  /// `index`: larger than that of the last entry. Nothing may be written after an error: the entry
-  /// may be there in part. Errors: io_failed (a full disk, say).
+  /// Appends an entry. `index`: larger than that of the last entry. After an error do not write
+  /// again: part of the entry may be in the file. Errors: io_failed (for example a full disk).
   result<void> append(std::uint64_t index, const log_entry& what);
-  /// Takes back the entries beyond `last`. Errors: io_failed.
+  /// Removes the entries beyond `last`. Errors: io_failed.
   result<void> truncate(std::uint64_t last);
 
 private:
@@ -33,9 +33,9 @@ private:
   detail::descriptor file_;
 };
 
-/// All entries that were not taken back, in order, of logs that follow each other: what a later one
-/// says of an index holds. A record that was not written to its end is left out, as nobody can have
-/// heard of it. Errors: io_failed; damaged: another record is not what was written;
+/// Reads consecutive logs and returns all entries that were not truncated, in order. For an index
+/// that several logs have, the last one counts. An incomplete record at the end is left out: no
+/// process can have heard of it. Errors: io_failed; damaged: another record is not as written;
 /// version_mismatch: a program of another protocol version wrote it.
 result<std::vector<log_entry>> read_logs(const std::vector<std::filesystem::path>& paths);
 

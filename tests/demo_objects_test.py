@@ -2,8 +2,8 @@
 
 demo_objects_test.py NINJA BUILD_FOLDER [LIMIT]
 
-A newcomer waits for each of them. A change that must raise OBJECTS says in its commit message why, and
-how long the first build of the demo takes then.
+A newcomer waits for each of them. If a change must raise OBJECTS, its commit message gives the
+reason and the new duration of the demo's first build.
 """
 import subprocess
 import sys

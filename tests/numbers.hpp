@@ -1,4 +1,4 @@
-// Numbers to test kernels on: the same with every standard library, of all magnitudes and lengths.
+// Draws the numbers that kernels are tested on: the same with every standard library.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// Nothing, less than a vector of a CPU, about a block of CUDA threads, and more than one.
+/// Lengths: zero, below one CPU vector, about one block of CUDA threads, and several blocks.
 constexpr std::array<std::size_t, 7> awkward_sizes{0, 1, 3, 255, 256, 257, 4099};
 
 class numbers {
@@ -23,11 +23,12 @@ public:
     return z ^ (z >> 31);
   }
 
-  /// In [-1, 1).
+  /// Returns a number in [-1, 1).
   float unit() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; }
 
-  /// A sign and exponent of their own for each, all from exponent_min to below exponent_max being
-  /// equally likely. From denormals on; squares of up to 2^40, and their sums, stay finite.
+  /// Returns a number of random sign; all exponents in [exponent_min, exponent_max) are equally
+  /// likely. The default range includes denormals. Squares of numbers up to 2^40, and their sums,
+  /// stay finite.
   float extreme(int exponent_min = -149, int exponent_max = 40) {
     const auto range = static_cast<std::uint64_t>(exponent_max - exponent_min);
     return std::ldexp(unit(), exponent_min + static_cast<int>(next() % range));

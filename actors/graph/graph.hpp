@@ -1,5 +1,5 @@
-// What a program consists of: tables on servers, workers in front of them, a judge of the result.
-// A description only; program::run brings it to life, in one process or in many.
+// Describes a program: tables on servers, workers in front of them, an evaluator of the result.
+// program::run carries the description out, in one process or in many.
 #pragma once
 
 #include "actors/roles/worker/worker_actor.hpp"
@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// Makes the trainer of the worker with that number.
+/// Makes the trainer of worker `worker`.
 using numbered_trainer_factory = std::function<std::unique_ptr<trainer>(std::uint32_t worker)>;
 
 /// ~~~
@@ -56,23 +56,23 @@ public:
   };
 
   servers_node servers(std::vector<table_spec> tables);
-  /// `samples`: samples of one pass over the training data. `make` is called on each worker's
-  /// thread.
+  /// Adds the workers. `samples`: samples of one pass over the training data. `make` is called on
+  /// each worker's thread.
   workers_node workers(std::uint64_t samples, trainer_factory make);
-  /// The same for workers that are not alike, such as those that have devices of their own.
+  /// Adds workers that differ, such as workers with devices of their own.
   workers_node workers(std::uint64_t samples, numbered_trainer_factory make);
-  /// `make` is called in the launcher, on a thread of its own, when it first evaluates: after each
-  /// pass.
+  /// Adds an evaluation after each pass. The launcher calls `make` once, on a separate thread, at
+  /// the first evaluation.
   evaluator_node evaluator(evaluator_factory make);
 
-  /// What tells the training data from others, such as a checksum; at most 40 printable ASCII
-  /// characters. Part of the job's name: workers that bring other data are refused, and so is a
+  /// Sets a text that identifies the training data, such as a checksum; at most 40 printable ASCII
+  /// characters. It is part of the job's name, so workers with other data are refused, and so is a
   /// checkpoint of other data.
   void dataset_id(std::string text) { data_ = std::move(text); }
 
-  /// Adds a line that the user is to see at the start, such as what was read.
+  /// Adds a line for the user at the start, such as a remark on the data.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }
-  /// Names a file that the graph was made from, which the run must not overwrite.
+  /// Names a file from which the graph was made; the run must not overwrite it.
   void reads(std::filesystem::path file) { files_.push_back(std::move(file)); }
 
   result<void> validate() const;
@@ -86,7 +86,7 @@ public:
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
 private:
-  /// Whether the nodes of this graph may lead there.
+  /// Returns whether nodes of this graph may lead to `target`.
   bool owns(const servers_node& target);
   void note_mistake(const std::string& what);
 
@@ -99,7 +99,7 @@ private:
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;
   bool evaluator_wired_ = false;
-  std::string mistake_; ///< The first one that no later call can mend.
+  std::string mistake_; ///< The first mistake that no later call can correct.
 };
 
 } // namespace troupe

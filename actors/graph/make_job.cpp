@@ -13,8 +13,8 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.name = described.data().empty() ? program : program + " on " + described.data();
   job.seed = options.seed;
   job.partitions = options.partitions;
-  // hogwild has one memory, whatever the number of servers. Without servers, each partition counts
-  // as one, which allows the largest tables.
+  // hogwild has one memory for any number of servers. Without servers, each partition counts as one
+  // server, which allows the largest tables.
   const bool is_shared = options.sync.mode == consistency_mode::hogwild;
   job.servers = is_shared ? 1 : options.allreduce ? options.partitions : options.servers;
   job.replicas = options.replicas;
@@ -33,7 +33,7 @@ std::string graph_difference(const job_spec& theirs, const graph& described,
                              const run_options& options) {
   auto mine = make_job({}, described, options);
   if (theirs.name.ends_with(mine.name))
-    mine.name = theirs.name; // It begins with the program's name.
+    mine.name = theirs.name; // Their name begins with the program's.
   else
     mine.name = theirs.name.substr(0, theirs.name.find(" on ")) + mine.name;
   if (fingerprint(mine) == fingerprint(theirs))
@@ -56,7 +56,7 @@ std::string overruled(const run_options& options, const job_spec& mine, const jo
   }
   if (differing.empty())
     return "";
-  return fmt::format("the job has {}, as its main host says: what this host says is not used",
+  return fmt::format("using the main host's {}; this host's value is ignored",
                      fmt::join(differing, ", "));
 }
 

@@ -36,7 +36,7 @@ constexpr int bad_command_line = 2;
 
 int complain(const std::string& name, const std::string& what, int status) {
   const auto line = fmt::format("{}: {}\n", name, printable(with_limits(what)));
-  std::fputs(line.c_str(), stderr); // A full disk behind it must not throw.
+  std::fputs(line.c_str(), stderr); // This must not throw on a full disk.
   return status;
 }
 
@@ -45,7 +45,8 @@ int with_output_written(const std::string& name, int status) {
   return written ? status : complain(name, written.error().text, EXIT_FAILURE);
 }
 
-// Else the first files and sockets become the standard streams, which print into them.
+// Opens the standard streams that are closed. Otherwise the first files and sockets would become
+// these streams, and output would go into them.
 void fill_standard_descriptors() {
   int opened = 0;
   do
@@ -55,8 +56,8 @@ void fill_standard_descriptors() {
     close(opened);
 }
 
-// Process 1 of a container ignores a signal that has no handler, so that it could not be stopped
-// while it reads its data.
+// Adds handlers to process 1 of a container, which ignores signals without one. Otherwise it could
+// not be stopped while it reads its data.
 void let_signals_end_process_1() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP})
     if (getpid() == 1 && signal(number, [](int which) { _exit(128 + which); }) == SIG_IGN)
@@ -70,7 +71,7 @@ program::program(std::string name, std::string description)
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
   format_help(*command_line_);
   declare(*command_line_, options_);
-  command_line_->add_option("--child", child_)->group(""); // Not for people; not in the help.
+  command_line_->add_option("--child", child_)->group(""); // Internal, so not in the help.
 }
 
 program::~program() = default;
@@ -90,9 +91,9 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   let_signals_end_process_1();
   if (const auto enough = prepare_stacks(); !enough)
     return complain(name_, enough.error().text, EXIT_FAILURE);
-  pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // It was executed as "exe".
+  pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // Its file is named "exe".
   try {
-    // Words are added behind these for the processes of the job, and are to be options there.
+    // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
       throw CLI::ArgumentMismatch{"-- is not used: there are options only"};
     command_line_->parse(argc, argv);
@@ -121,7 +122,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
       throw std::runtime_error{valid.error().text};
     return described;
   };
-  // A link takes up to four: its socket and what both sides map; a store has dozens of its own.
+  // A link takes up to four files: its socket and the mappings of both sides. A store has dozens.
   const auto members =
     options_.mode() != run_mode::processes
       ? 0

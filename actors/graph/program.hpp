@@ -1,4 +1,4 @@
-// A program of Troupe: a user's main is a graph and a call of run().
+// Runs a program of Troupe: a user's main is a graph and a call of run().
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -14,6 +14,7 @@ class App;
 
 namespace troupe {
 
+/// A program with its command line.
 /// ~~~
 /// troupe::program program{"async_sgd", "Trains a classifier."};
 /// program.option("--data", data, "What to train on");
@@ -38,8 +39,8 @@ public:
 
   /// Parses the command line, then plays the part of this process: the launcher that the user
   /// started, or one of the processes that it starts with the same command line.
-  /// `describe` is called after the parse, in the launcher and in each worker. It may throw; its
-  /// text is then what the user reads. It must give the same graph for the same command line.
+  /// `describe` is called after the parse, in the launcher and in each worker. If it throws, the
+  /// user reads its text. It must give the same graph for the same command line.
   /// Returns the exit status: 0 done; 1 failed; 2 a bad command line; 128 + n ended by signal n.
   int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
 

@@ -1,4 +1,4 @@
-// What ends a run of a launcher early, with one line for the user.
+// Ends a launcher's run early, with one line for the user.
 #pragma once
 
 #include "base/error.hpp"
@@ -16,7 +16,7 @@ struct run_failed : std::runtime_error {
   int status;
 };
 
-/// The value; where there is none the run has failed.
+/// Returns the value; throws run_failed if there is none.
 template <class T>
 T required(result<T> what) {
   if (!what)

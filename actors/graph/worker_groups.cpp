@@ -6,7 +6,7 @@ namespace troupe {
 
 namespace {
 
-/// Servers, and workers in ascending order.
+/// Returns the servers and workers of this host.
 std::vector<process_name> members_here(const run_options& options) {
   auto all = options.here;
   if (all.empty()) {
@@ -18,7 +18,7 @@ std::vector<process_name> members_here(const run_options& options) {
   return all;
 }
 
-/// Ascending.
+/// Returns the workers of this host that share a process with `worker`, in ascending order.
 std::vector<std::uint32_t> group_of(const run_options& options, std::uint32_t worker) {
   std::vector<std::uint32_t> group;
   for (const auto& who : members_here(options))

@@ -1,4 +1,4 @@
-// Which workers share a process: `--workers-per-process N` of them, in the order of their indices.
+// Groups workers by process: `--workers-per-process N` share one, in the order of their indices.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -10,15 +10,15 @@
 
 namespace troupe {
 
-/// Workers i and k may share one where i / N == k / N; it is called after the first of them that is
-/// on this host.
+/// Returns the process of a worker. Workers i and k of this host share one if i / N == k / N. It is
+/// named after the first of them.
 process_name process_of_worker(const run_options& options, std::uint32_t worker);
 
-/// The workers of this process, itself first. Who starts it and it itself know all of their
-/// incarnations: those behind the first one's, in turn.
+/// Returns the workers of a process, in ascending order; the first one is `process` itself. Their
+/// incarnations follow from its own, so that the launcher and the process derive the same ones.
 std::vector<member_id> workers_of(const run_options& options, const member_id& process);
 
-/// The servers and workers that run on this host, by their processes.
+/// Returns the processes of the servers and workers of this host.
 std::vector<process_name> processes_here(const run_options& options);
 
 } // namespace troupe

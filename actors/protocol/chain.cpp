@@ -12,7 +12,7 @@ chain::chain(member_id self, generation_id generation, std::uint64_t committed, 
     : self_(self), generation_(generation), options_(options), complete_(complete),
       last_(committed), committed_(committed), released_(committed) {}
 
-// -- the coordinator's word --
+// -- desired state from the coordinator --
 
 void chain::propose(config_id config) { sealed_ = std::max(sealed_, config); }
 
@@ -39,7 +39,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   release(effects);
 }
 
-/// What the members make final may differ from what is not final here.
+/// Drops uncommitted entries, since the members may commit others in their place.
 void chain::become_spare(chain_effects& effects) {
   complete_ = mutated(mutation::state_trusted_when_removed) && complete_;
   if (last_ > committed_ && !mutated(mutation::log_kept_when_removed)) {
@@ -79,7 +79,7 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
   commit(std::min(what.committed, last_), now, effects);
   if (is_joiner())
     request_join(effects);
-  else if (!is_next && what.index <= last_) // The sender has missed that, or is to wait.
+  else if (!is_next && what.index <= last_) // The sender missed that, or has to wait.
     effects.push_back(chain_message_effect{from, committed_message{config_.config, committed_}});
   return is_next;
 }
@@ -130,7 +130,7 @@ void chain::receive(const member_id& from, const committed_message& what, time_p
   commit(std::min(what.index, last_), now, effects);
 }
 
-/// The tail decides what is final.
+/// Commits, on the tail, the entries that all members have.
 void chain::commit_what_all_have(time_point now, chain_effects& effects) {
   const bool waits = waits_for_joiner_ && !mutated(mutation::joiner_not_waited_for);
   const auto all_have = waits ? std::min(last_, next_ ? next_->has : *copied_) : last_;
@@ -174,7 +174,7 @@ void chain::tick(time_point now, chain_effects& effects) {
   }
 }
 
-/// It cannot talk to the next one, or to the tail that it is to join.
+/// Returns whether it cannot talk to the next replica, or to the tail that it is to join.
 bool chain::is_stalled(time_point now) const {
   if (sealed() || mutated(mutation::stall_unreported))
     return false;
@@ -184,9 +184,9 @@ bool chain::is_stalled(time_point now) const {
          && now - std::max(next_->grew_at, next_->heard_at) >= options_.stalled_time;
 }
 
-// -- who joins --
+// -- joining --
 
-/// A joiner says what it has, or asks for it.
+/// Tells the tail which entries this joiner has, or asks it for a copy.
 void chain::request_join(chain_effects& effects) const {
   const member_id& tail = config_.members.back();
   if (complete_ || mutated(mutation::joiner_complete_without_copy))
@@ -228,7 +228,7 @@ void chain::receive(const member_id& from, const joined_message& what, time_poin
   release(effects);
 }
 
-/// What nobody will ask for again.
+/// Releases entries that no replica will ask for again.
 void chain::release(chain_effects& effects) {
   auto until = committed_;
   if (copied_ && !mutated(mutation::released_before_joined))
@@ -239,7 +239,7 @@ void chain::release(chain_effects& effects) {
   effects.push_back(release_effect{until});
 }
 
-// -- reads, and who is who --
+// -- reads and membership --
 
 bool chain::may_read(time_point now) const {
   const bool needs_no_lease = options_.lease_time == std::chrono::milliseconds{0};

@@ -1,4 +1,5 @@
-// The clock vector of one shard: who works, each one's next clock, and how a new worker is let in.
+// Keeps the clock vector of one shard: its workers, their next clocks, and the admission of new
+// workers.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,10 +15,10 @@
 
 namespace troupe {
 
-/// Listed with this clock: nobody waits for the worker.
+/// A worker listed with this clock is waited for by no reader.
 constexpr std::uint64_t unbound_clock = ~std::uint64_t{0};
 
-/// Where an entry's clock comes from:
+/// An entry gets its clock in one of these ways:
 ///
 ///     listed, known == false --> promised --first push or pull--> heard
 ///     listed, known == true  --> unheard  --first push or pull--> heard
@@ -26,40 +27,44 @@ constexpr std::uint64_t unbound_clock = ~std::uint64_t{0};
 /// (1) only listed workers have an entry, one each: list() replaces the whole table.
 /// (2) an entry's clock never falls while its incarnation stays listed: list() and advance() take
 ///     maxima.
-/// (3) a promise is fixed at first sight: list() makes one for entries without a clock only.
+/// (3) a promise is fixed when it is made: list() makes one only for entries without a clock.
 class clock_table {
 public:
-  /// Replaces the list of workers. One with known == false is being admitted and may start at
-  /// `promise`, fixed when it is first seen; once listed as known with a later start clock, it
-  /// moves there unless it was heard of before. One that is known but new here is unheard. Without
-  /// a promise one that is being admitted is unheard too, until promise(). One that is known and
-  /// unbound stays so, whatever it does, until it left.
+  /// Replaces the list of workers. A worker with known == false is being admitted and may start at
+  /// `promise`, which is fixed when the worker is first seen. Once it is listed as known with a
+  /// later start clock, it moves there, unless it was heard before. A worker that the coordinator
+  /// knows but this shard has not heard from is `unheard`. Without a promise, a worker that is
+  /// being admitted is `unheard` too, until promise(). A known worker with unbound_clock keeps it,
+  /// regardless of its requests, until it leaves.
   void list(const std::vector<clock_entry>& workers, std::optional<std::uint64_t> promise);
-  /// To those that are being admitted and have none yet.
+  /// Promises `clock` to the workers that are being admitted and have no clock yet.
   void promise(std::uint64_t clock);
 
-  /// Why this incarnation may not push or pull: fenced where its successor is listed and it was
-  /// listed before, not_ready otherwise.
+  /// Returns why this incarnation may not push or pull: fenced if it was listed before and its
+  /// successor is listed now, else not_ready. Nullopt: it may.
   std::optional<failure> rejection_of(worker_id worker, incarnation_id incarnation) const;
 
-  /// The worker has pushed all clocks below `next`. Its own moves as far as `pending`, the first of
-  /// its clocks that is not applied, and the rest of the way with a later call. Nothing where this
-  /// start of it is not listed: it may have left since, or be listed elsewhere first.
+  /// Notes that the worker has pushed all clocks below `next`. Its own clock moves only up to
+  /// `pending`, the first of its clocks that is not applied, and the rest of the way with a later
+  /// call. Ignored if this incarnation is not listed: it may have left, or may be listed at other
+  /// shards first.
   void advance(worker_id worker, incarnation_id incarnation, std::uint64_t next,
                std::uint64_t pending);
-  /// What was pending is not, or only from `pending` on: moves its clock that was held up.
+  /// Moves a worker's clock that pending clocks held up: now only those from `pending` on are
+  /// pending.
   void settle(worker_id worker, incarnation_id incarnation, std::uint64_t pending);
-  /// What was pushed and not applied may never be: clocks stay where they are.
+  /// Forgets clocks that were pushed and not applied, since they may never be; clocks stay where
+  /// they are.
   void forget_pushed();
 
-  /// The one that readers of everything below `floor` wait for longest: an unheard one (known ==
-  /// false) first, then the smallest clock below `floor`.
+  /// Returns the worker that readers of all clocks below `floor` wait for longest: an unheard one
+  /// (known == false) first, then the one with the smallest clock below `floor`.
   std::optional<clock_entry> laggard(std::uint64_t floor) const;
 
-  /// Smallest clock of those that have one (heard or promised).
+  /// Returns the smallest clock of the workers that have one (heard or promised).
   std::optional<std::uint64_t> min() const;
 
-  /// Ordered by worker. known: heard or promised.
+  /// Returns all entries, ordered by worker. known: heard or promised.
   std::vector<clock_entry> entries() const;
 
 private:
@@ -67,15 +72,15 @@ private:
   struct entry {
     incarnation_id incarnation;
     std::uint64_t clock = 0;
-    std::uint64_t pushed = 0; ///< All below; some of them may be pending.
+    std::uint64_t pushed = 0; ///< All clocks below were pushed; some may be pending.
     standing state = standing::unheard;
-    bool admitting = false; ///< As it is listed.
+    bool admitting = false; ///< As listed.
   };
 
   void remember_departed(worker_id worker, incarnation_id incarnation);
 
-  /// Enough for every restart of a long job; beyond it the oldest ones get not_ready, and never
-  /// more than that: the fence is the list itself.
+  /// Enough for every restart of a long job. Beyond it the oldest incarnations get not_ready in
+  /// place of fenced, and never more than that: the fence is the list itself.
   static constexpr std::size_t departed_max = 1024;
 
   std::map<worker_id, entry> entries_;

@@ -1,5 +1,5 @@
-// Mistakes planted by name, so that the simulator can show that it would notice them. Nothing is
-// left of them but in a build for that, with TROUPE_MUTATIONS.
+// Names mistakes that can be planted in the code, so that the simulator can show that it detects
+// them. Only builds with TROUPE_MUTATIONS contain them.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ enum class mutation : std::uint8_t {
   stalled_brought_together,
   move_without_sync,
   endless_moving,
-  // Shells of the simulated chains.
+  // Servers of the simulated chains (cli/sim).
   lease_from_arrival,
   silence_shorter_than_lease,
   silence_after_restart,
@@ -93,13 +93,13 @@ enum class mutation : std::uint8_t {
   nobody_introduced,
 };
 
-/// Which simulated world runs the code that makes the mistake.
+/// The simulated world that runs the mistaken code.
 enum class mutation_world : std::uint8_t { chain, job, both };
 
 struct mutation_entry {
   mutation value;
   std::string_view name;
-  /// Why no history can show it; empty: one has to.
+  /// Why no simulated history can show it; empty: some history must.
   std::string_view harmless_because = {};
   mutation_world in = mutation_world::chain;
 };

@@ -1,4 +1,5 @@
-// How the caller of a shard names its requests: values and replies stay with the caller.
+// Defines the names that a shard's caller gives its requests. Values and replies stay with the
+// caller.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -7,7 +8,7 @@
 
 namespace troupe {
 
-/// The caller's name of an open request. Never used twice.
+/// Names an open request of the caller. Never used twice.
 using request_token = id<struct request_tag, std::uint64_t>;
 
 } // namespace troupe

@@ -39,7 +39,7 @@ const char* name_of_non_finite(float x) { return std::isnan(x) ? "nan" : x > 0 ?
 
 failure shape_mismatch(const std::string& what) { return {errc::shape_mismatch, what}; }
 
-/// Says which push has a norm that a table would need for clipping and that is no number.
+/// Checks that the push's norm is finite, if one of the tables clips by norm.
 result<void> check_norms(const job_spec& job, const std::vector<table_id>& tables,
                          const push_request& push) {
   if (std::isfinite(push.gradient_norm))
@@ -53,7 +53,7 @@ result<void> check_norms(const job_spec& job, const std::vector<table_id>& table
   return {};
 }
 
-/// Options of the next step on a block; clipping by norm is the caller's.
+/// Returns the options of the next step on a block, without clipping by norm.
 kernels::step_options options_of(const optimizer_spec& optimizer, const apply_effect& effect,
                                  std::uint64_t steps_before) {
   kernels::step_options options = options_of(optimizer, steps_before + 1);
@@ -278,8 +278,8 @@ void block_store::apply_admitted(std::span<const admitted_push> pushes) {
   publish(std::move(fresh));
 }
 
-/// One block. A push whose memory turned bad after admit(), which only a hostile process of this
-/// host can bring about, is left out; that costs nobody else's.
+/// Makes the successor of one block. Leaves out a push whose memory turned bad after admit(), which
+/// only a hostile process of this host can cause; other pushes keep their effect.
 block_store::successor block_store::step_admitted(std::span<const admitted_push> pushes,
                                                   std::span<const share> shares) {
   std::set<std::size_t> bad;
@@ -313,7 +313,8 @@ block_store::successor block_store::successor_of(table_id table, std::uint64_t i
   return next;
 }
 
-/// The first step of a successor reads the published block, further ones the successor itself.
+/// Takes one step. The first step of a successor reads the published block, further ones the
+/// successor itself.
 result<void> block_store::step(successor& next, const apply_effect& effect,
                                std::span<const push_request* const> pushes,
                                std::span<const share> shares) {
@@ -358,7 +359,8 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
   return {};
 }
 
-/// The gradient of one stretch: a share's own memory where it is alone, else the sum in slot order.
+/// Returns the gradient of one stretch: a share's own memory if it is alone, else the sum in slot
+/// order.
 std::span<const float> block_store::gradient_of(std::span<const share> shares,
                                                 std::span<const float> clips, std::uint64_t first,
                                                 std::uint64_t count) {
@@ -397,7 +399,7 @@ failure block_store::not_finite(std::span<const push_request* const> pushes, con
                               + " gradients is not finite: " + element_name(where.table, element)};
 }
 
-/// A bsp step also ends what was readable before the step before it.
+/// Drops the values from before the last step, because a bsp step begins.
 void block_store::drop_previous(const apply_effect& effect) {
   for (const table_id table : effect.tables) {
     if (spec(table).sync.mode != consistency_mode::bsp)
@@ -414,7 +416,7 @@ void block_store::drop_previous(const apply_effect& effect) {
 void block_store::publish(std::vector<successor> fresh) {
   for (successor& next : fresh) {
     block& at = tables_[next.table.value][next.block];
-    // A gradient of zeros, as of inputs that never occur, changes nothing.
+    // A gradient of zeros, as of inputs that never occur, changes no value.
     const bool changed =
       std::memcmp(at.values.get(), next.values.get(), at.count * sizeof(float)) != 0;
     if (spec(next.table).sync.mode == consistency_mode::bsp) {

@@ -1,5 +1,5 @@
-// The values of a server's partitions: ref-counted blocks, replaced and never written in place, so
-// that a pull, a checkpoint or a slow reader just holds them.
+// Holds the dense values of a server's partitions. Its blocks are ref-counted, replaced and never
+// written in place, so a pull, a checkpoint or a slow reader just holds them.
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
@@ -17,10 +17,10 @@
 
 namespace troupe {
 
-/// A step changes the elements that its pushes' pieces cover and nothing else: a block that none of
-/// them touches keeps its values, optimiser state and count of steps, and within a block the
-/// elements outside the pieces keep theirs. Where several pushes are summed, one that brings
-/// nothing for an element counts as a zero.
+/// A step changes only the elements that its pushes' pieces cover. A block that no piece touches
+/// keeps its values, optimiser state and count of steps; within a block the elements outside the
+/// pieces keep theirs. In a sum of several pushes, a push without a value for an element counts as
+/// zero.
 ///
 /// Determinism: values are a function of the job and of the steps applied, bit for bit, however
 /// many servers hold the partitions.
@@ -29,72 +29,71 @@ namespace troupe {
 /// (1) a published block is never written to; a step publishes all its new blocks or none.
 /// (2) for a bsp table the values before the table's last step are kept too, also of blocks which
 ///     that step did not touch.
-/// (3) a stamp names the values of one block at one time: it is new whenever they changed, and no
-///     store, not even the one that takes this one's place, gives it to others.
+/// (3) a stamp names the values of one block at one time. It is new whenever they changed, and no
+///     store, not even the successor of this one, gives it to other values.
 class block_store {
 public:
-  /// Fresh partitions, filled by the tables' initialisers: a function of (job seed, table name,
-  /// element), the same on any number of servers.
+  /// Makes fresh partitions, filled by the tables' initialisers: a function of job seed, table name
+  /// and element, the same on any number of servers.
   block_store(const job_spec& job, const std::vector<partition_id>& partitions,
               std::shared_ptr<buffer_pool> pool);
-  /// From a checkpoint. Requires: complete(job, partitions).
+  /// Makes them from a checkpoint. Requires: complete(job, partitions).
   block_store(const job_spec& job, const std::vector<partition_image>& partitions,
               std::shared_ptr<buffer_pool> pool);
 
-  /// Whether the images hold every block of their partitions, in its size. Errors: damaged.
+  /// Checks that the images hold every block of their partitions, in its size. Errors: damaged.
   static result<void> complete(const job_spec& job, const std::vector<partition_image>& partitions);
 
-  /// Checks that each piece lies within one block of a partition that is here, brings values, and
-  /// covers no element that another one covers. Errors: shape_mismatch, not_ready (partition
-  /// elsewhere).
+  /// Checks that each piece lies within one block of a partition that is here, has values, and
+  /// overlaps no other piece. Errors: shape_mismatch, not_ready (partition elsewhere).
   result<void> check(const std::vector<piece>& pieces) const;
-  /// The same for what is to be read; ranges may cross blocks and overlap.
+  /// Checks ranges to be read; they may cross blocks and overlap. Errors: as above.
   result<void> check(const std::vector<range>& ranges) const;
 
-  /// First NaN or infinity: the text names worker, table and element. For bsp slots, on arrival.
-  /// Where a table clips by norm, gradient_norm must be finite as well.
+  /// Finds the first NaN or infinity: the text names worker, table and element. If a table clips by
+  /// norm, gradient_norm must be finite as well. For bsp slots, on arrival.
   result<void> check_finite(const push_request& push) const;
 
   /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm
   /// uses each update's gradient_norm, push by push before they are added up. Pieces of tables that
-  /// the effect does not name are left alone. Requires: check() of each update's pieces.
+  /// the effect does not name are ignored. Requires: check() of each update's pieces.
   /// Errors: non_finite (names worker, table, element); nothing has changed.
   result<void> apply(const apply_effect& effect, std::span<const push_request* const> pushes);
 
-  /// Whether apply() of an effect with this one push would succeed. Errors: non_finite.
+  /// Checks that apply() of an effect with this one push would succeed. Errors: non_finite.
   result<void> admit(const apply_effect& effect, const push_request& push) const;
 
   /// Carries out effects of one push each, none of a bsp table, in their order but in one pass over
-  /// memory: block by block, push by push. The same bytes as one after the other. Requires: each
-  /// push has passed check() and admit().
+  /// memory: block by block, push by push. Gives the same bytes as one after the other. Requires:
+  /// each push has passed check() and admit().
   struct admitted_push {
     apply_effect effect;
     const push_request* push = nullptr;
   };
   void apply_admitted(std::span<const admitted_push> pushes);
 
-  /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be
-  /// read as before their last step; as they are where this store has taken none. `unchanged`: for
-  /// a delta; takes ranges whose stamp is that of their block, the pieces then bring stamps.
-  /// Requires: check().
+  /// Returns the values of `ranges`, one piece for each block touched; no copy. `previous`: tables
+  /// to be read as before their last step; present values if this store has taken none.
+  /// `unchanged`: for a delta; takes ranges whose stamp is that of their block, and the pieces then
+  /// have stamps. Requires: check().
   std::vector<piece> read(const std::vector<range>& ranges, const std::vector<table_id>& previous,
                           std::vector<range>* unchanged = nullptr) const;
 
-  /// Pins everything for a checkpoint; `partitions` from shard::partitions(). No copy.
+  /// Pins all values for a checkpoint; `partitions` from shard::partitions(). No copy.
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) const;
 
 private:
   struct block {
     std::uint64_t count = 0; ///< 0: its partition is elsewhere.
     float_ptr values;
-    float_ptr state;    ///< Null where the optimiser has none.
-    float_ptr previous; ///< bsp: values before the table's last step, where that changed them.
+    float_ptr state;    ///< Null if the optimiser has none.
+    float_ptr previous; ///< bsp: values before the table's last step, if it changed them.
     std::uint64_t version = 0;
     std::uint64_t steps = 0;
-    std::uint64_t stamp = 0;          ///< Of `values`.
-    std::uint64_t previous_stamp = 0; ///< Of `previous`.
+    std::uint64_t stamp = 0;          ///< Stamp of `values`.
+    std::uint64_t previous_stamp = 0; ///< Stamp of `previous`.
   };
-  /// What one push brings to one block.
+  /// The part of one push in one block.
   struct share {
     table_id table;
     std::uint64_t block = 0;
@@ -109,7 +108,7 @@ private:
     std::uint64_t block = 0;
     std::shared_ptr<float> values;
     std::shared_ptr<float> state;
-    std::uint64_t steps = 0; ///< Taken so far, on the way from the block that is published.
+    std::uint64_t steps = 0; ///< Steps since the published block.
   };
 
   block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool);
@@ -134,8 +133,8 @@ private:
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;
   std::vector<std::vector<block>> tables_; ///< [table][block]
-  std::uint64_t last_stamp_;               ///< Begins anywhere, so that no two stores agree.
-  std::vector<float> sum_;                 ///< Scratch of one stretch of a block.
+  std::uint64_t last_stamp_;               ///< Begins at random, so that no two stores agree.
+  std::vector<float> sum_;                 ///< Scratch: the sum of one stretch of a block.
   std::vector<float> scaled_;              ///< Scratch: a clipped gradient.
 };
 

@@ -13,8 +13,8 @@ namespace troupe {
 
 namespace {
 
-/// A function of what is packed and of nothing else, so that a batch that is done again draws the
-/// same. Each step mixes all bits of what came before.
+/// Returns a seed that is a function of job, batch and block only, so that a repeated batch draws
+/// the same numbers. Each step mixes all bits of the seed so far.
 std::uint64_t seed_of(const job_spec& job, batch_id batch, const range& block) {
   std::uint64_t seed = row_hash(job.seed);
   for (const std::uint64_t each : {batch.value, std::uint64_t{block.table.value}, block.first})
@@ -22,7 +22,7 @@ std::uint64_t seed_of(const job_spec& job, batch_id batch, const range& block) {
   return seed;
 }
 
-/// Calls body(block) for the blocks of a range, or what it has of them.
+/// Calls body(block) for each block of a range, or the part of it that the range covers.
 template <class Body>
 void for_each_piece(const range& whole, std::uint64_t per_block, Body body) {
   const auto end = whole.first + whole.count;
@@ -106,7 +106,8 @@ result<void> codec::unpack(push_request& push) { return unpack(push.packed, push
 
 result<void> codec::unpack(pull_reply& answer) { return unpack(answer.packed, answer.pieces); }
 
-/// Before any memory is taken for what strangers ask to be unpacked: not more than all tables have.
+/// Checks packed pieces before any memory is taken for them: a stranger may have sent them.
+/// Together they may have at most the elements of all tables.
 result<void> codec::check(const std::vector<packed_piece>& packed) const {
   std::uint64_t left = elements_;
   for (const auto& each : packed) {

@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-/// Gives each piece memory of the host, which is returned.
+/// Gives each piece memory of the host; returns that memory.
 std::vector<std::span<float>> make_room(std::vector<piece>& pieces, buffer_pool& pool) {
   std::vector<std::span<float>> room;
   for (piece& x : pieces) {

@@ -29,7 +29,7 @@ public:
   slot_adder(const job_spec& job, push_list pushes, buffer_pool& pool)
       : job_(job), pushes_(pushes), pool_(pool) {}
 
-  /// Nothing where the pushes bring different ranges.
+  /// Returns the sum of a dense table; nullopt if the pushes have different ranges.
   std::optional<std::vector<piece>> dense(table_id table) {
     const auto wanted = pieces_of(*pushes_.front(), table);
     std::vector<std::shared_ptr<float>> sums;
@@ -51,7 +51,7 @@ public:
     return all;
   }
 
-  /// Nothing where no push has rows of the table.
+  /// Returns the sum of a sparse table; nullopt if no push has rows of it.
   std::optional<row_piece> sparse(table_id table) {
     std::vector<std::uint64_t> keys;
     for (const auto& push : pushes_)
@@ -94,7 +94,7 @@ private:
     return clip_scale(job_.tables[table.value].optimizer, push.gradient_norm);
   }
 
-  /// Both lists of keys ascend.
+  /// Adds the rows of one push to the sum. Both lists of keys ascend.
   void add_rows(const std::vector<std::uint64_t>& keys, float* sum, const row_piece& own,
                 std::size_t width, float clip) {
     auto at = keys.begin();

@@ -25,11 +25,11 @@ struct chunk_deleter {
 };
 using chunk = std::unique_ptr<std::byte, chunk_deleter>;
 
-/// `size_bytes`: a multiple of huge_page_bytes.
+/// Allocates one chunk. `size_bytes`: a multiple of huge_page_bytes.
 chunk allocate(std::size_t size_bytes) {
   chunk made{
     static_cast<std::byte*>(::operator new (size_bytes, std::align_val_t{huge_page_bytes}))};
-  (void)::madvise(made.get(), size_bytes, MADV_HUGEPAGE); // Only a wish.
+  (void)::madvise(made.get(), size_bytes, MADV_HUGEPAGE); // A hint only.
   return made;
 }
 
@@ -56,13 +56,13 @@ struct huge_page_pool::free_list {
     try {
       returned[size].push_back(memory);
     } catch (const std::bad_alloc&) {
-      // Lost until its chunk is freed.
+      // The buffer is lost until its chunk is freed.
     }
   }
 
   std::mutex mutex;
   std::vector<chunk> chunks;
-  std::size_t left = 0; ///< Bytes at the beginning of the last chunk that nobody had yet.
+  std::size_t left = 0; ///< Unused bytes at the beginning of the last chunk.
   std::map<std::size_t, std::vector<std::byte*>> returned;
 };
 

@@ -1,5 +1,5 @@
-// Memory that is read at random: on huge pages where the system has them, because half the time of
-// a random read of small pages goes into finding the page.
+// Allocates memory that is read at random, on huge pages if the system has them: half the time of a
+// random read of small pages goes into finding the page.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace troupe {
 
-/// Cuts buffers out of chunks of 2 MiB, and hands returned ones out again to who wants the same
+/// Cuts buffers out of chunks of 2 MiB, and gives returned buffers to later requests of the same
 /// size. Thread-safe. Buffers may outlive the pool.
-/// Capacity: small chunks are freed only with the pool and its last buffer; buffers of a chunk or
+/// Capacity: small buffers are freed only with the pool and its last buffer; buffers of 2 MiB or
 /// more at once.
 class huge_page_pool {
 public:
   huge_page_pool();
 
-  /// At least `size_bytes` uninitialised bytes, aligned to 64.
+  /// Returns at least `size_bytes` uninitialised bytes, aligned to 64.
   std::shared_ptr<std::byte> bytes(std::size_t size_bytes);
 
 private:

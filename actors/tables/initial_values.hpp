@@ -1,10 +1,10 @@
-// What a table holds before its first update.
+// Computes the values of a table before its first update.
 //
-// Element i is a function of (job seed, table name, i) and of nothing else, so that any server that
-// makes a block makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k *
-// golden) with the finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal
-// takes k = 2i and 2i + 1 (Box, Muller 1958, the cosine branch, in float64). A row of a sparse
-// table has a counter of its own: its element i is a function of (job seed, table name, key, i).
+// Element i is a function of (job seed, table name, i) alone, so that any server that makes a block
+// makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k * golden) with the
+// finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal takes k = 2i and
+// 2i + 1 (Box, Muller 1958, the cosine branch, in float64). A row of a sparse table has a counter
+// of its own: its element i is a function of (job seed, table name, key, i).
 #pragma once
 
 #include "serialization/job.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::uint64_t first,
                          std::span<float> values);
 
-/// What the rows of a sparse table hold before their first update.
+/// Computes the values of a sparse table's rows before their first update.
 class row_initializer {
 public:
   row_initializer(std::uint64_t job_seed, const table_spec& table);

@@ -1,6 +1,6 @@
-// Numbers 64-bit keys in the order in which they come: an open-addressing hash table whose buckets
-// are cache lines of five keys. A look-up compares the five without a branch, and needs a second
-// line only where the first is full.
+// Numbers 64-bit keys in the order of their insertion. An open-addressing hash table whose buckets
+// are cache lines of five keys: a look-up compares the five without a branch, and reads a second
+// line only if the first is full.
 #pragma once
 
 #include "actors/tables/huge_page_pool.hpp"
@@ -17,20 +17,20 @@ namespace troupe {
 /// Capacity: 2^32 - 2 keys; memory grows with the largest size() so far, by doubling.
 /// Invariants:
 /// (1) at most three quarters of the slots are in use: insert() grows before that.
-/// (2) a key is in the first bucket from its home on that had a free slot when it came, and slots
-///     of a bucket fill in order; none is removed but by clear(), so a search ends at the first
-///     bucket whose last slot is free.
+/// (2) a key is in the first bucket, from its home on, that had a free slot at its insertion, and
+///     the slots of a bucket fill in order. Only clear() removes keys, so a search ends at the
+///     first bucket whose last slot is free.
 class key_index {
 public:
   static constexpr std::uint32_t absent = 0xffffffff;
 
-  /// `load_max`: share of the slots in use before it grows, at most 0.75. Indices with different
-  /// ones that are filled alike do not all pause to grow at the same time.
+  /// `load_max`: share of the slots in use before it grows, at most 0.75. Indices that are filled
+  /// alike grow at different times if their load_max differs.
   explicit key_index(std::shared_ptr<huge_page_pool> pool, double load_max = 0.75);
 
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&buckets_[hash >> shift_]); }
 
-  /// The key's number, or absent.
+  /// Returns the key's number, or `absent`.
   std::uint32_t find(std::uint64_t key, std::uint64_t hash) const {
     for (std::size_t i = hash >> shift_;; i = (i + 1) & bucket_mask_) {
       const bucket& at = buckets_[i];
@@ -43,7 +43,7 @@ public:
     }
   }
 
-  /// The same; a new key gets the number size().
+  /// Returns the key's number; a new key gets the number size().
   std::uint32_t find_or_add(std::uint64_t key, std::uint64_t hash) {
     const std::uint32_t found = find(key, hash);
     return found != absent ? found : insert(key, hash);
@@ -66,11 +66,11 @@ private:
 
   bucket* buckets_ = nullptr;
   std::size_t bucket_mask_ = 0; ///< Number of buckets - 1; they are a power of two.
-  unsigned shift_ = 0;          ///< Leaves as many high bits of a hash as name a bucket.
+  unsigned shift_ = 0;          ///< Leaves the high bits of a hash that number a bucket.
   std::uint32_t size_ = 0;
-  std::uint32_t size_max_ = 0; ///< Of the present buckets.
+  std::uint32_t size_max_ = 0; ///< Size at which the present buckets are full.
   std::shared_ptr<huge_page_pool> pool_;
-  std::shared_ptr<std::byte> memory_; ///< Of the buckets.
+  std::shared_ptr<std::byte> memory_; ///< Holds the buckets.
   double load_max_;
 };
 

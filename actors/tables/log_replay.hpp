@@ -1,4 +1,4 @@
-// From what a replica kept for itself to the state that it had.
+// Rebuilds a replica's state from its local snapshot and log.
 #pragma once
 
 #include "actors/tables/table_store.hpp"
@@ -16,9 +16,9 @@ struct replica_past {
   std::vector<shard_partition> partitions;
 };
 
-/// Takes the steps of the log's entries, in order, each once: the base may have the first of them,
-/// and some may be there twice. An entry whose gradient is not finite changes nothing, as before.
-/// Errors: damaged.
+/// Takes the steps of the log's entries in order, each once: the snapshot may contain the first
+/// ones, and the log may have entries twice. As before, an entry whose gradient is not finite
+/// changes nothing. Errors: damaged.
 result<replica_past> replay_log(const job_spec& job, const storage::local_state& kept,
                                 const std::shared_ptr<buffer_pool>& pool);
 

@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::uint64_t stretch = 65536; ///< Of topk: what 16 bits tell apart.
+constexpr std::uint64_t stretch = 65536; ///< topk: elements that 16 bits can address.
 
 constexpr std::uint64_t parts_of(std::uint64_t count, std::uint64_t size) {
   return (count + size - 1) / size;
@@ -37,7 +37,7 @@ std::size_t topk_bytes(std::uint64_t k, std::uint64_t count) {
 }
 std::size_t randomk_bytes(std::uint64_t k) { return padded(12 + 4 * k); }
 
-/// Of the encodings whose size the count of elements tells; 0: of none.
+/// Returns the bytes of an encoding whose size depends only on `count`; 0 for other encodings.
 std::size_t plain_bytes(encoding how, std::uint64_t count) {
   switch (how) {
   case encoding::fp16:
@@ -49,13 +49,13 @@ std::size_t plain_bytes(encoding how, std::uint64_t count) {
   }
 }
 
-/// Hands out arrays of numbers, one behind the other.
+/// Hands out consecutive arrays of numbers.
 template <class Byte>
 class cursor {
 public:
   explicit cursor(std::span<Byte> bytes) : rest_(bytes) {}
 
-  /// Requires: they are there, and aligned.
+  /// Requires: `count` numbers are left, and aligned.
   template <class T>
   auto take(std::uint64_t count) {
     using number = std::conditional_t<std::is_const_v<Byte>, const T, T>;
@@ -82,7 +82,7 @@ T number_at(std::span<const std::byte> bytes, std::size_t offset) {
 
 void pack_topk(std::uint64_t k, std::span<const float> x, std::span<float> residual,
                cursor<std::byte>& to) {
-  thread_local std::vector<std::uint32_t> places; // As large as the largest block's.
+  thread_local std::vector<std::uint32_t> places; // Grows to the largest block.
   places.resize(k);
   to.take<std::uint32_t>(1)[0] = static_cast<std::uint32_t>(k);
   kernels::top_k(x, residual, places, to.take<float>(k));
@@ -106,7 +106,8 @@ result<void> malformed(const char* what) {
   return {errc::malformed, std::string{"packed values "} + what};
 }
 
-/// A piece of places is copied before it is checked, so that what is used is what was checked.
+/// Unpacks topk. Places are copied, some at a time, before they are checked, so that the checked
+/// places are the ones that are used.
 result<void> unpack_topk(std::span<const std::byte> from, std::span<float> y) {
   const std::uint64_t k = from.size() < 8 ? 0 : number_at<std::uint32_t>(from, 0);
   if (k == 0 || k > y.size() || from.size() != topk_bytes(k, y.size()))

@@ -40,8 +40,7 @@ std::uint32_t row_table::make(std::uint64_t key, std::uint64_t hash) {
   return index_.find_or_add(key, hash);
 }
 
-/// Gives the slab memory of its own, with a copy of what it holds: one buffer for rows, keys and
-/// steps.
+/// Gives the slab its own memory, with a copy of its content: one buffer for rows, keys and steps.
 void row_table::thaw(std::size_t slab) {
   const std::size_t capacity = slab_mask() + 1;
   const std::size_t floats =

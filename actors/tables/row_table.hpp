@@ -1,5 +1,5 @@
-// The rows of one sparse table in one partition: slabs of rows in the order in which they were
-// made, behind an index of their keys.
+// Holds the rows of one sparse table in one partition: slabs of rows in the order of their
+// creation, and an index of their keys.
 #pragma once
 
 #include "actors/tables/initial_values.hpp"
@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// What all partitions of a sparse table have in common.
+/// The layout that all partitions of a sparse table share.
 struct row_layout {
   row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_page_pool> memory);
 
@@ -29,13 +29,13 @@ struct row_layout {
   std::shared_ptr<huge_page_pool> pool;
 };
 
-/// Rows are named by number, counted from 0 in the order in which they were made.
+/// Rows are numbered from 0, in the order of their creation.
 ///
 /// Invariants:
 /// (1) a frozen slab is never written to: writable() replaces it by a copy first. pin() and adopt()
-///     freeze, so a checkpoint holds what it was given.
-/// (2) a slab's version says how many rows were written to it, so it is a function of the steps
-///     taken: replicas that agree on it have the same rows there.
+///     freeze slabs, so a checkpoint keeps its content.
+/// (2) a slab's version counts the writes to its rows, so it is a function of the steps taken:
+///     replicas that agree on it have the same rows there.
 /// (3) addresses from writable() are good until the next pin().
 class row_table {
 public:
@@ -43,26 +43,26 @@ public:
   row_table(const row_layout& layout, double load_max)
       : layout_(layout), index_(layout.pool, load_max) {}
 
-  /// Adds a slab of a checkpoint behind those that are there, without a copy. Errors: damaged
-  /// (another shape, a slab left out, a key that is there already).
+  /// Adds a slab of a checkpoint as the last one, without a copy. Errors: damaged (another shape, a
+  /// slab left out, a key that is present already).
   result<void> adopt(const slab_image& image);
-  /// All slabs, frozen.
+  /// Freezes all slabs and returns them.
   std::vector<slab_image> pin();
 
   void prefetch(std::uint64_t hash) const { index_.prefetch(hash); }
-  /// The row's number, or key_index::absent.
+  /// Returns the row's number, or key_index::absent.
   std::uint32_t find(std::uint64_t key, std::uint64_t hash) const { return index_.find(key, hash); }
-  /// The same; a row that is not there is made, with the table's initial values.
+  /// Returns the row's number; makes a missing row, with the table's initial values.
   std::uint32_t find_or_make(std::uint64_t key, std::uint64_t hash) {
     const std::uint32_t number = index_.find(key, hash);
     return number != key_index::absent ? number : make(key, hash);
   }
 
-  /// f32[row_floats]; for reading.
+  /// Returns the row for reading: f32[row_floats].
   const float* at(std::uint32_t number) const {
     return places_[number >> layout_.slab_bits].rows + offset(number);
   }
-  /// The same, to be written to.
+  /// Returns the row for writing: f32[row_floats].
   float* writable(std::uint32_t number) {
     const std::size_t slab = number >> layout_.slab_bits;
     place& at = places_[slab];
@@ -71,7 +71,7 @@ public:
     ++at.version;
     return at.writable + offset(number);
   }
-  /// The row's count of steps. Requires: has_steps, and writable(number) was called.
+  /// Returns the row's count of steps. Requires: has_steps, and writable(number) was called.
   std::uint64_t* steps(std::uint32_t number) {
     return places_[number >> layout_.slab_bits].steps + (number & slab_mask());
   }
@@ -79,7 +79,7 @@ public:
   std::uint64_t size() const { return index_.size(); }
 
 private:
-  /// Where a slab is: what each look-up needs.
+  /// The addresses of a slab, which each look-up needs.
   struct place {
     const float* rows = nullptr;
     float* writable = nullptr; ///< `rows`; null while frozen.
@@ -87,7 +87,7 @@ private:
     std::uint64_t* steps = nullptr;
     std::uint64_t version = 0;
   };
-  /// What keeps it there, and what a pin hands out.
+  /// Owns the memory of a slab; a pin hands it out.
   struct holder {
     float_ptr rows;
     key_ptr keys;

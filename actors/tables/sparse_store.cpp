@@ -14,8 +14,8 @@ namespace troupe {
 
 namespace {
 
-/// Rows that are looked up together. Enough that the memory is always asked for something; more
-/// prefetches at once than a core can have under way stall it (measured: 16 beats 8 and 32).
+/// Rows that are looked up together. Enough to keep the memory busy; more prefetches than a core
+/// can have under way stall it (measured: 16 beats 8 and 32).
 constexpr std::size_t batch_max = 16;
 /// Batches in the pipeline of step() and read().
 constexpr std::size_t ring_size = 3;
@@ -25,12 +25,13 @@ bool is_skipped(const apply_effect& effect, table_id table, partition_id partiti
          != effect.skip.end();
 }
 
-/// Partitions' indices grow one after the other while the rows become a fifth more.
+/// Spreads load_max from 0.625 to 0.75, so that partitions' indices grow one after the other, while
+/// the number of rows grows by a fifth.
 double load_max_of(partition_id partition, std::uint32_t partitions) {
   return 0.625 + 0.125 * (partition.value + 1) / partitions;
 }
 
-/// Copies with a length that the compiler knows need no call.
+/// Copies a row. A copy whose length the compiler knows needs no call.
 void copy_row(const float* from, std::size_t width, float* to) {
   switch (width) {
   case 1: *to = *from; return;
@@ -42,19 +43,20 @@ void copy_row(const float* from, std::size_t width, float* to) {
 }
 
 void prefetch_row(const float* row, std::size_t floats) {
-  constexpr std::size_t line = 16; // Floats. What lies behind a few lines, the processor foresees.
+  constexpr std::size_t line = 16; // Floats. The processor prefetches the lines after the first few
+                                   // itself.
   for (std::size_t i = 0; i < std::min<std::size_t>(floats, 8 * line); i += line)
     __builtin_prefetch(row + i);
 }
 
 } // namespace
 
-/// Some keys on their way to their rows.
+/// Keys that are looked up together, and their rows.
 struct sparse_store::batch {
   std::size_t count = 0;
   std::array<std::uint64_t, batch_max> hashes;
   std::array<float*, batch_max> rows;
-  std::array<const float*, batch_max> found; ///< Null: no such row.
+  std::array<const float*, batch_max> found; ///< Null: the row does not exist.
   std::array<std::uint64_t*, batch_max> steps;
 };
 
@@ -199,8 +201,8 @@ result<void> sparse_store::add_up(const apply_effect& effect, std::span<const ro
   return {};
 }
 
-/// A push's own memory where it is alone and whole, else a sum in the order of the pushes. Nothing
-/// where no push has rows of the table.
+/// Returns a push's own memory if it is the only one and complete, else a sum in the order of the
+/// pushes. Nullopt if no push has rows of the table.
 std::optional<sparse_store::sum>
 sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushes, table_id id) {
   std::vector<std::pair<const row_push*, const row_piece*>> shares;
@@ -268,8 +270,9 @@ void sparse_store::forget_previous(const apply_effect& effect, table_id id) cons
     }
 }
 
-/// Batches go through three stages, so that the memory that one needs is fetched while the others
-/// are at work: slots of the index prefetched; rows found and prefetched; rows stepped.
+/// Takes the step in batches, which go through three stages: slots of the index prefetched; rows
+/// found and prefetched; rows stepped. So the memory of one batch is fetched while others are
+/// stepped.
 void sparse_store::step(const apply_effect& effect) {
   for (const table_id id : effect.tables)
     if (tables_[id.value].is_bsp)

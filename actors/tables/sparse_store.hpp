@@ -1,5 +1,5 @@
-// The rows of a server's partitions: the sparse tables' counterpart of block_store. Rows are
-// written in place, so what is read is copied.
+// Holds the rows of a server's partitions: block_store for sparse tables. Rows are written in
+// place, so reads copy them.
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
@@ -20,60 +20,60 @@
 
 namespace troupe {
 
-/// What one push brings to sparse tables. Borrowed.
+/// The rows of one push to sparse tables. Borrowed.
 struct row_push {
   worker_id worker;
   float gradient_norm = 0.0f;
   std::span<const row_piece> rows;
 };
 
-/// A row is made by the first push that brings something for it, with the table's initial values; a
-/// row that nobody pushed yet is read as those. A step changes the rows of its pushes' keys and
-/// nothing else; where several pushes are summed, one that brings nothing for a row counts as
-/// zeros. Tables that are not sparse are none of its business.
+/// A row is made by the first push that has a value for it, with the table's initial values; a row
+/// that was never pushed is read as these. A step changes only the rows of its pushes' keys. In a
+/// sum of several pushes, a push without a value for a row counts as zeros. Tables that are not
+/// sparse are ignored.
 ///
 /// Determinism: values are a function of the job and of the steps applied, bit for bit, however
 /// many servers hold the partitions.
 ///
 /// Invariants:
-/// (1) a step that cannot be taken changes nothing: add_up() says so, step() cannot fail.
-/// (2) for a bsp table the values before its last step are kept too, of the rows that it changed.
+/// (1) a step that cannot be taken changes no row: add_up() fails, and step() cannot fail.
+/// (2) for a bsp table the values before its last step are kept too, for the rows that it changed.
 class sparse_store {
 public:
-  /// Partitions without a row yet.
+  /// Makes partitions without rows.
   sparse_store(const job_spec& job, const std::vector<partition_id>& partitions,
                std::shared_ptr<buffer_pool> pool);
-  /// From a checkpoint. Errors: damaged (rows that do not fit the job, or are there twice).
+  /// Restores a checkpoint. Errors: damaged (rows that do not fit the job, or are present twice).
   static result<sparse_store> restored(const job_spec& job,
                                        const std::vector<partition_image>& partitions,
                                        std::shared_ptr<buffer_pool> pool);
 
-  /// Checks that tables are sparse and come once each, keys ascend and their partitions are here,
-  /// and that there are values. Errors: shape_mismatch, not_ready (partition elsewhere).
+  /// Checks that tables are sparse and listed once each, keys ascend and their partitions are here,
+  /// and values are present. Errors: shape_mismatch, not_ready (partition elsewhere).
   result<void> check(std::span<const row_piece> rows) const;
-  /// The same for what is to be read; a table may come several times.
+  /// Checks keys to be read; a table may be listed several times. Errors: as above.
   result<void> check(std::span<const row_keys> rows) const;
 
-  /// First NaN or infinity: the text names worker, table, key and element.
+  /// Finds the first NaN or infinity: the text names worker, table, key and element.
   result<void> check_finite(const row_push& push) const;
 
-  /// The first half of an apply_effect with what its pushes bring, in its order: adds up, and
-  /// changes no row. Clipping as in block_store::apply, which says whether the norms are numbers.
-  /// Requires: check() of each. Errors: non_finite.
+  /// Does the first half of an apply_effect: adds up its pushes, in its order, and changes no row.
+  /// Clips as block_store::apply does, which also checks the norms. Requires: check() of each.
+  /// Errors: non_finite.
   result<void> add_up(const apply_effect& effect, std::span<const row_push> pushes);
-  /// The other half: takes the step. Requires: add_up() of this effect was the last call that
+  /// Does the second half: takes the step. Requires: add_up() of this effect was the last call that
   /// changes anything.
   void step(const apply_effect& effect);
 
-  /// The values in the order of the keys, which are not repeated; a copy. `previous`: read as
-  /// before the table's last step. Requires: check().
+  /// Returns a copy of the values in the order of the keys, which are not repeated. `previous`:
+  /// values before the table's last step. Requires: check().
   row_piece read(const row_keys& rows, bool previous) const;
 
-  /// Adds the slabs to the images of their partitions. No copy; each slab is copied when it is
-  /// written to for the first time afterwards.
+  /// Adds the slabs to the images of their partitions. No copy; each slab is copied at the first
+  /// write to it afterwards.
   void pin(std::vector<partition_image>& images);
 
-  /// Rows of all tables.
+  /// Returns the number of rows in all tables.
   std::uint64_t size() const;
 
 private:
@@ -83,13 +83,13 @@ private:
         : rows(layout, load_max), changed(layout.pool) {}
 
     row_table rows;
-    key_index changed;           ///< bsp: keys of the rows that the last step changed, ...
-    std::vector<float> previous; ///< ... and their values before it.
+    key_index changed;           ///< bsp: keys of the rows that the last step changed.
+    std::vector<float> previous; ///< Values of these rows before that step.
   };
   struct table {
     std::unique_ptr<row_layout> layout; ///< Null: dense.
     bool is_bsp = false;
-    /// One for each partition; empty: elsewhere.
+    /// One for each partition; nullopt if it is elsewhere.
     mutable std::vector<std::optional<part>> parts;
   };
   /// The gradient that one table is stepped with.
@@ -98,7 +98,7 @@ private:
     std::span<const std::uint64_t> keys;
     std::span<const float> gradient;
     kernels::step_options options;
-    // Where it is not a push's own memory:
+    // Set if the sum is not in a push's own memory:
     std::vector<std::uint64_t> own_keys;
     std::vector<float> own_gradient;
   };
@@ -121,9 +121,9 @@ private:
 
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;
-  std::vector<table> tables_; ///< One for each of the job.
+  std::vector<table> tables_; ///< One for each table of the job.
   std::size_t partitions_here_ = 0;
-  std::shared_ptr<huge_page_pool> memory_; ///< Of the rows.
+  std::shared_ptr<huge_page_pool> memory_; ///< Memory of the rows.
   std::vector<sum> sums_;                  ///< From add_up() to step().
   key_index summed_;                       ///< Scratch: keys of a sum.
 };

@@ -20,7 +20,7 @@ std::uint64_t bytes_of(const slab_image& x) {
   return x.count * (x.row_floats * sizeof(float) + 2 * sizeof(std::uint64_t));
 }
 
-// What is held is named by no content and a count of 0.
+// A block or slab that is held is named by a count of 0, without content.
 block_image named(block_image x) {
   return {x.table, x.block, x.version, x.steps, 0, nullptr, 0, nullptr};
 }
@@ -71,7 +71,7 @@ private:
   std::uint64_t bytes_ = 0;
 };
 
-/// Puts what the joiner has where the copy only names it. Returns whether all of it was there.
+/// Inserts the joiner's own content where the copy only names it. Returns whether none is missing.
 template <class Image>
 bool complete_with(const std::map<held_version, const Image*>& own, partition_id partition,
                    std::vector<Image>& images) {

@@ -1,4 +1,4 @@
-// The parts of a block that a step changes, where it does not change the whole block.
+// Finds the parts of a block that a step changes, if it does not change the whole block.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct stretch {
   std::uint64_t end = 0;
 };
 
-/// What the shares of a block cover; only shares that overlap are joined.
+/// Returns the stretches that the shares of a block cover; only shares that overlap are joined.
 template <class Shares>
 std::vector<stretch> stretches_of(const Shares& shares) {
   std::vector<stretch> all;
@@ -33,7 +33,7 @@ std::vector<stretch> stretches_of(const Shares& shares) {
   return joined;
 }
 
-/// The optimiser state of some elements of a block, as the kernels want it: m of all, then v of
+/// The optimiser state of some elements of a block, as the kernels expect it: m of all, then v of
 /// all.
 class state_of_stretch {
 public:

@@ -75,7 +75,7 @@ void table_store::apply_admitted(std::span<const block_store::admitted_push> pus
     if (push->rows.empty())
       continue;
     const row_push rows = rows_of(*push);
-    if (rows_.add_up(effect, {&rows, 1})) // Else as in block_store::step_admitted.
+    if (rows_.add_up(effect, {&rows, 1})) // Else left out, as in block_store::step_admitted.
       rows_.step(effect);
   }
 }

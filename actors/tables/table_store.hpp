@@ -1,4 +1,4 @@
-// The values of a server's partitions, dense and sparse tables together, as the server sees them.
+// Holds all values of a server's partitions, of dense and sparse tables together.
 #pragma once
 
 #include "actors/tables/block_store.hpp"
@@ -10,14 +10,14 @@
 
 namespace troupe {
 
-/// A block_store and a sparse_store that step together: all tables of an effect or, where something
-/// is not finite, none. What each function promises, theirs say.
+/// A block_store and a sparse_store that step together: all tables of an effect or, if a value is
+/// not finite, none. The functions promise the same as those of the two stores.
 class table_store {
 public:
-  /// Fresh partitions.
+  /// Makes fresh partitions.
   table_store(const job_spec& job, const std::vector<partition_id>& partitions,
               const std::shared_ptr<buffer_pool>& pool);
-  /// From a checkpoint. Errors: damaged.
+  /// Restores a checkpoint. Errors: damaged.
   static result<std::shared_ptr<table_store>>
   restored(const job_spec& job, const std::vector<partition_image>& partitions,
            const std::shared_ptr<buffer_pool>& pool);
@@ -30,7 +30,7 @@ public:
   result<void> admit(const apply_effect& effect, const push_request& push) const;
   void apply_admitted(std::span<const block_store::admitted_push> pushes);
 
-  /// Without the version.
+  /// Reads values; does not set their version.
   pull_reply read(const pull_request& pull, const std::vector<table_id>& previous) const;
 
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);

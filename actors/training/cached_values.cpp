@@ -10,7 +10,7 @@ namespace {
 
 std::pair<table_id, std::uint64_t> place_of(const range& x) { return {x.table, x.first}; }
 
-/// The range of `known` with a stamp that has all of `x` in it; null: there is none.
+/// Returns the stamped range of `known` that contains all of `x`; null if there is none.
 const range* holder_of(const range& x, const std::vector<range>& known) {
   auto at = std::ranges::upper_bound(known, place_of(x), {}, place_of);
   if (at == known.begin())
@@ -51,7 +51,7 @@ result<cached_ptr> hold(const job_spec& job, const cached_values& known, const p
   for (range x : answer.unchanged) {
     const range* const holder = holder_of(x, known.ranges);
     if (holder == nullptr)
-      return {errc::malformed, "a server calls values unchanged that nobody has"};
+      return {errc::malformed, "a server calls values unchanged that this worker lacks"};
     x.stamp = holder->stamp;
     made->ranges.push_back(x);
   }

@@ -1,4 +1,4 @@
-// Notices that a model has diverged: gradients that are not finite, one after the other.
+// Detects that a model has diverged: too many gradients in a row are not finite.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace troupe {
 
 class divergence {
 public:
-  /// Of the next gradient. True: so many in a row are not finite that the model has diverged.
+  /// Takes the next gradient. Returns true if in_row_max gradients in a row are not finite.
   bool after(bool is_finite) {
     in_row_ = is_finite ? 0 : in_row_ + 1;
     return in_row_ >= in_row_max;

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-/// A gradient that is not finite is dropped.
+/// Sets norm and finite; drops a gradient that is not finite.
 void classify(double squares, gradient_outcome& outcome) {
   outcome.norm = static_cast<float>(std::sqrt(squares));
   outcome.finite = outcome.finite && std::isfinite(outcome.norm);
@@ -97,7 +97,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
     outcome.failed = exception_text();
     return outcome;
   }
-  double squares = 0; // Not finite where an element is not.
+  double squares = 0; // Not finite if an element is not.
   for (std::uint32_t i = 0; i < gradients.size(); ++i) {
     const std::span<const float> gradient = gradient_spans[i];
     if (any_clip_)

@@ -53,7 +53,7 @@ result<void> replay::add(storage::chain_history& history) {
               + (history.base_checkpoint == 0
                    ? "its initial values"
                    : "checkpoint " + std::to_string(history.base_checkpoint))
-              + " in this run: what was taken back cannot be replayed"};
+              + " in this run: a rollback cannot be replayed"};
   const auto beyond = [&](const trace_entry& x) { return x.batch.value >= job_.batches(); };
   const auto elsewhere = [&](partition_id x) { return x.value >= job_.partitions; };
   if (at >= chains_.size() || std::ranges::any_of(history.partitions, elsewhere)
@@ -63,7 +63,7 @@ result<void> replay::add(storage::chain_history& history) {
   chain.values = std::make_shared<table_store>(job_, history.partitions, pool_);
   for (const auto partition : history.partitions)
     view_.chain_of[partition.value] = {at};
-  for (const auto* const all : {&history.read, &history.applied}) // Those applied know better.
+  for (const auto* const all : {&history.read, &history.applied}) // Applied versions win.
     for (const auto& x : *all)
       gradient_of(x).bases[at] = x.base_version;
   chain.partitions = history.partitions;
@@ -78,7 +78,7 @@ replay::open_gradient& replay::gradient_of(const trace_entry& record) {
   if (is_new) {
     found.step = {record.worker, record.incarnation, {}, record.batch, record.clock};
     found.bases.resize(chains_.size());
-    // All workers read the same of a clock, so none has to be known to have read it.
+    // All workers read the same version in a clock, so no record of the read is needed.
     if (is_bsp_)
       std::ranges::fill(found.bases, bsp_clock(job_, record.batch));
   }
@@ -112,7 +112,7 @@ result<pull_reply> replay::read(const pull_request& what) const {
   router_effects effects;
   way.ask(pull_token, {{}, what}, {}, effects);
   for (std::size_t i = 0; i < effects.size(); ++i) {
-    const auto each = effects[i]; // More may follow.
+    const auto each = effects[i]; // A copy: answered() may add effects.
     if (const auto* part = std::get_if<send_part_effect>(&each))
       way.answered(part->part,
                    {{}, chains_[part->to.chain.value].values->read(*part->what.pull, {})}, {},
@@ -138,7 +138,7 @@ std::vector<partition_image> replay::images() {
 
 // -- gradients --
 
-/// Asks as its worker did.
+/// Pulls the values for a gradient as its worker did.
 result<void> replay::open(open_gradient& what) {
   what.opened = true;
   what.asked.resize(chains_.size());
@@ -178,7 +178,7 @@ result<void> replay::answer_reads(std::size_t at) {
         return opened;
     const auto part = std::exchange(what.asked[at], std::nullopt);
     if (!part)
-      continue; // It needs nothing of this chain.
+      continue; // It needs no values of this shard.
     auto found = chain.values->read(*part->what.pull, {});
     found.version = chain.version;
     router_effects effects;
@@ -249,7 +249,7 @@ result<void> replay::run(const std::function<void()>& stepped) {
   return done ? result<void>{} : stalled();
 }
 
-/// Whether the chain could take its next step.
+/// Takes the shard's next step. Returns false if its gradients are not all computed.
 result<bool> replay::step(std::size_t at) {
   auto& chain = chains_[at];
   if (chain.next == chain.records.size())
@@ -282,7 +282,7 @@ result<bool> replay::step(std::size_t at) {
   return true;
 }
 
-/// What the first step that cannot be taken waits for.
+/// Returns the reason why the first open step cannot be taken.
 failure replay::stalled() const {
   for (std::size_t at = 0; at < chains_.size(); ++at) {
     const auto& chain = chains_[at];

@@ -1,5 +1,6 @@
-// Computes a recorded run again, in one thread: each gradient from the values that its worker read,
-// each chain's steps in the order in which the servers took them. Ends with the same bytes.
+// Repeats a recorded run in one thread, from its trace, with the same resulting bytes. Each
+// gradient is computed from the values that its worker read, and each shard takes its steps in the
+// order in which the servers took them.
 #pragma once
 
 #include "actors/protocol/worker/router.hpp"
@@ -19,32 +20,33 @@
 
 namespace troupe {
 
-/// A gradient reads each chain when that has the version that the record names; once it has read
-/// all of them it is computed; a chain takes its next step when that step's gradients are there.
-/// As each gradient of the run was computed from values that were there before, this always goes
-/// on, or the record is not that of a run.
+/// A gradient reads each shard when the shard has the version that the trace names, and is computed
+/// once it has read all shards. A shard takes its next step when that step's gradients are
+/// computed. In a run, each gradient was computed from earlier values, so a replay of its trace
+/// always goes on.
 ///
-/// Capacity: the values, and gradients and pinned blocks of what was under way in the run.
+/// Capacity: the values, and the gradients and pinned blocks that were open at a time in the run.
 class replay {
 public:
-  /// Errors: invalid_argument (a chain went back to a checkpoint), damaged (a chain is missing, or
-  /// a batch that the job does not have).
+  /// Errors: invalid_argument (a shard went back to a checkpoint), damaged (a shard is missing, or
+  /// a batch is not in the job).
   static result<std::unique_ptr<replay>> begin(storage::push_history recorded,
                                                const trainer_factory& make);
 
-  /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no chain
-  /// ever has; the text names the step), invalid_argument (what the trainer threw), non_finite.
+  /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no shard
+  /// ever has; the text names the step), invalid_argument (the trainer threw this text),
+  /// non_finite.
   result<void> run(const std::function<void()>& stepped);
 
-  std::uint64_t steps() const { return steps_; } ///< Taken by all chains together.
+  std::uint64_t steps() const { return steps_; } ///< Taken by all shards together.
   std::uint64_t steps_in_all() const;
   std::uint64_t gradients() const { return computed_; }
-  /// Mean of the losses of the newest epoch; 0 where there are none.
+  /// Returns the mean loss of the newest epoch; 0 if it has no losses.
   double loss() const;
 
-  /// Present values. Requires: `what` fits the job.
+  /// Returns present values. Requires: `what` fits the job.
   result<pull_reply> read(const pull_request& what) const;
-  /// Of all partitions, without marks.
+  /// Returns all partitions, without applied batches.
   std::vector<partition_image> images();
 
 private:
@@ -52,20 +54,20 @@ private:
 
   struct open_gradient {
     step_header step;
-    std::vector<std::optional<std::uint64_t>> bases; ///< One for each chain.
+    std::vector<std::optional<std::uint64_t>> bases; ///< One for each shard.
     bool opened = false;
-    std::optional<router> way; ///< From its first read until it is computed.
+    std::optional<router> way; ///< Set from its first read until it is computed.
     std::vector<row_keys> rows;
-    std::vector<std::optional<send_part_effect>> asked; ///< Of each chain, until it answers.
+    std::vector<std::optional<send_part_effect>> asked; ///< One for each shard, until it answers.
     std::vector<std::shared_ptr<const push_request>>
-      parts; ///< For each chain, until that takes it.
+      parts; ///< One for each shard, until it takes it.
     bool computed = false;
   };
   struct chain_state {
     std::shared_ptr<table_store> values;
     std::vector<partition_id> partitions;
     std::vector<storage::trace_entry> records;
-    std::size_t next = 0; ///< Of `records`.
+    std::size_t next = 0; ///< Position in `records`.
     std::uint64_t version = 0;
     std::multimap<std::uint64_t, open_gradient*> reads; ///< By version.
   };
@@ -93,7 +95,7 @@ private:
   std::map<gradient_key, open_gradient> gradients_;
   std::uint64_t steps_ = 0;
   std::uint64_t computed_ = 0;
-  std::map<std::uint64_t, std::pair<double, std::uint64_t>> losses_; ///< Sum and number, by pass.
+  std::map<std::uint64_t, std::pair<double, std::uint64_t>> losses_; ///< Sum and number, by epoch.
 };
 
 } // namespace troupe

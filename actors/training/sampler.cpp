@@ -20,13 +20,14 @@ std::uint64_t splitmix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// std::uniform_int_distribution differs between libraries, and workers must agree.
+/// Draws random integers. std::uniform_int_distribution differs between libraries, and workers must
+/// agree.
 class bounded_random {
 public:
   explicit bounded_random(std::uint64_t seed) : state_(seed) {}
 
-  /// In [0, bound), without bias: the high half of a product; the few products that would make some
-  /// results likelier are drawn again (Lemire 2019).
+  /// Returns a number in [0, bound), without bias: the high half of a product. Products that would
+  /// make some results likelier are drawn again (Lemire 2019).
   std::uint32_t below(std::uint32_t bound) {
     std::uint64_t product = draw() * std::uint64_t{bound};
     if (static_cast<std::uint32_t>(product) < bound)
@@ -66,7 +67,7 @@ batch sampler::at(batch_id id) {
 void sampler::permute(std::uint64_t epoch) {
   permutation_.resize(samples_);
   std::iota(permutation_.begin(), permutation_.end(), 0u);
-  // Apart from the batches' seeds, which mix a small number in too.
+  // Differs from the batches' seeds, which mix a small number in too.
   bounded_random random(splitmix64(splitmix64(seed_ ^ 0x5eed0fa11ba55e5u) ^ epoch));
   for (std::size_t i = permutation_.size(); i > 1; --i)
     std::swap(permutation_[i - 1], permutation_[random.below(static_cast<std::uint32_t>(i))]);

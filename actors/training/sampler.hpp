@@ -1,4 +1,4 @@
-// Which samples a batch consists of: a stretch of a permutation that job seed and pass determine.
+// Chooses the samples of a batch: a stretch of a permutation that job seed and epoch determine.
 #pragma once
 
 #include "actors/training/trainer.hpp"
@@ -9,12 +9,12 @@
 
 namespace troupe {
 
-/// Keeps the permutation of the pass it was asked for last, so that neighbours are cheap.
+/// Keeps the permutation of the last epoch, so that further batches of it are cheap.
 class sampler {
 public:
   explicit sampler(const job_spec& job);
 
-  /// The spans of the result are valid until the next call.
+  /// Returns the batch. Its spans are valid until the next call.
   batch at(batch_id id);
 
 private:

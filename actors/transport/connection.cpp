@@ -10,9 +10,9 @@ namespace troupe::detail {
 
 namespace {
 
-/// One link is read so far before others have their turn.
+/// Bytes read from one link before other links have their turn.
 constexpr std::size_t read_budget_bytes = std::size_t{8} << 20;
-/// After close() or a refusal: for what was queued to leave and the peer to read it.
+/// Time after close() or a refusal to send queued frames and let the peer read them.
 constexpr std::chrono::seconds farewell_time{1};
 
 std::string ms_text(std::chrono::milliseconds time) { return std::to_string(time.count()) + " ms"; }
@@ -81,13 +81,13 @@ void connection::establish(clock::time_point now) {
   }
   connect_failure_ = done.error();
   if (reaction_to(connect_failure_.code) == reaction::stop)
-    return part(now); // Another address of the same peer would not do better.
+    return part(now); // Another address of the same peer would fail too.
   context_.poll.remove(stream_->poll_descriptor());
   stream_->reset();
   try_next_address(now);
 }
 
-/// From a peer that the stream refuses: it gets to hear why.
+/// Ends a link whose peer the stream refuses; the stream tells the peer why.
 void connection::part(clock::time_point now) {
   report_end(because(connect_failure_.code, connect_failure_.text));
   deadline_ = now + farewell_time;
@@ -108,7 +108,7 @@ void connection::begin_greeting(clock::time_point now) {
   out_.send_first(wire::encode(context_.hello_of_self()));
 }
 
-/// The first bytes of this side will bring it.
+/// Makes this side's arena; the first bytes sent carry its descriptor.
 void connection::bring_arena() {
   if (!context_.options.arena || !stream_->passes_descriptors())
     return;
@@ -152,7 +152,7 @@ void connection::read(clock::time_point now) {
     if (!discards())
       take(in_place, staging.first(got.bytes - in_place), now);
     if (got.bytes < direct.size() + staging.size())
-      return; // That was all; if not, the poller says so.
+      return; // No more bytes are there; the poller reports new ones.
   }
 }
 
@@ -230,7 +230,7 @@ void connection::open(const hello& peer) {
 void connection::garbage(const failure& why, clock::time_point now) {
   if (phase_ == phase::greeting && introduction_.speaks_tls()) {
     const failure here{errc::malformed, "speaks TLS: start both sides with --tls DIR"};
-    // The answer is plain text, from which the peer sees what is wrong.
+    // The answer is plain text, so that the peer sees the cause.
     return accepted_ ? refuse({here, {errc::malformed, "does not speak TLS"}}, now)
                      : drop(because(here.code, here.text));
   }
@@ -276,7 +276,7 @@ void connection::check_outbox(clock::time_point now) {
                                            + std::to_string(context_.options.queue_bytes_max)
                                            + " bytes wait for it"));
   case outbox::state::broken:
-    read(now); // What it said last, perhaps a refusal.
+    read(now); // Reads the peer's last messages, perhaps a refusal.
     return end_of_stream(out_.error());
   }
 }
@@ -346,9 +346,9 @@ void connection::check_time(clock::time_point now) {
     return drop(
       because(errc::peer_lost, "sent no hello within " + ms_text(options.handshake_timeout)));
   case phase::open:
-    // A busy machine may have kept this thread from reading what has arrived long ago.
+    // On a busy machine, bytes may have arrived long ago that this thread has not read yet.
     if (now >= last_read_ + options.silence_timeout && !stream_->readable())
-      return drop(because(errc::peer_lost, "said nothing for " + ms_text(options.silence_timeout)));
+      return drop(because(errc::peer_lost, "was silent for " + ms_text(options.silence_timeout)));
     if (now >= keep_alive_time())
       out_.signal(false);
     if (now >= next_trim_) {

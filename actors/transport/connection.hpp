@@ -1,4 +1,4 @@
-// One link from the first byte to the last: connect or accept, handshake, messages, end.
+// Runs one link from connect or accept through the handshake and messages to its end.
 #pragma once
 
 #include "actors/transport/frames/arena_writer.hpp"
@@ -20,14 +20,14 @@
 
 namespace troupe::detail {
 
-/// What all links of one transport share.
+/// State that all links of one transport share.
 struct link_context {
   link_context(hello who, link_events what, transport_options how, std::size_t staging_bytes)
       : self(std::move(who)), events(std::move(what)), options(std::move(how)),
         staging(staging_bytes) {}
 
   preamble preamble_of_self() const { return {self.version, self.secret}; }
-  /// The preamble has told the secret, or was not to.
+  /// Returns the hello without the secret, which only the preamble carries.
   hello hello_of_self() const {
     hello told = self;
     told.secret = 0;
@@ -39,7 +39,8 @@ struct link_context {
   const transport_options options;
   poller poll;
   buffer_pool pool;
-  /// What a read brings beyond the place that waits for it; one for all links, emptied at once.
+  /// Takes bytes that a read returns beyond a frame's own memory. One buffer serves all links; each
+  /// read empties it.
   std::vector<std::byte> staging;
 };
 
@@ -47,13 +48,13 @@ struct link_context {
 ///                            |                                       v
 ///   establishing --> greeting --> open --close()--> flushing --> lingering --> finished
 ///
-/// establishing: the stream is being made; greeting: preambles and hellos; flushing: what was
-/// queued goes out; lingering: the peer may read it up to the end, because closing at once would
-/// destroy what is under way. Every phase ends in `finished` when its deadline passes or the stream
+/// establishing: the stream is being made. greeting: preambles and hellos are exchanged. flushing:
+/// queued frames are sent. lingering: the peer may read to the end, because closing at once would
+/// destroy bytes under way. Every phase ends in `finished` when its deadline passes or the stream
 /// breaks.
 ///
-/// Thread safety: out() and mute() from any thread, the rest on the transport's thread. No call
-/// reports to `events` after `lost` or `rejected` was reported.
+/// Thread safety: any thread may call out() and mute(); the other members belong to the transport's
+/// thread. No call reports to `events` after `lost` or `rejected`.
 class connection {
 public:
   using clock = outbox::clock;
@@ -63,16 +64,17 @@ public:
 
   void begin_connect(const result<std::vector<socket_address>>& addresses, clock::time_point now);
   void begin_accepted(std::unique_ptr<stream> accepted, clock::time_point now);
-  /// The poller reported `events`.
+  /// Handles `events` that the poller reported.
   void ready(std::uint32_t events, clock::time_point now);
-  /// Deals with what a sender's write ran into. May make callbacks.
+  /// Handles the outcome of a sender's write. May make callbacks.
   void check_outbox(clock::time_point now);
-  /// Writes what was corked; makes no callback. Returns whether check_outbox() has something to do.
+  /// Writes corked frames; makes no callback. Returns whether check_outbox() must be called.
   bool uncork();
   void begin_close(clock::time_point now);
-  /// Whether there is more to read that the poller does not report: ready() is to be called again.
+  /// Returns whether bytes are left that the poller does not report; ready() must then be called
+  /// again.
   bool unread() const;
-  /// Ends what is overdue, keeps alive what is idle.
+  /// Drops the link if it is overdue; sends a sign of life if it is idle.
   void check_time(clock::time_point now);
   clock::time_point next_check() const;
   /// Ends the link at once.
@@ -82,7 +84,7 @@ public:
   bool finished() const { return phase_ == phase::finished; }
   bool accepted() const { return accepted_; }
   outbox& out() { return out_; }
-  /// Nothing that arrives is of interest any more.
+  /// Discards everything that arrives from now on.
   void mute() { muted_ = true; }
 
 private:
@@ -96,7 +98,7 @@ private:
   void read(clock::time_point now);
   void take(std::size_t direct_bytes, std::span<const std::byte> staged, clock::time_point now);
   void deliver(clock::time_point now);
-  /// The first message, a hello or a refusal.
+  /// Handles the peer's first message, a hello or a refusal.
   void take_first(const result<message>& first, clock::time_point now);
   void open(const hello& peer);
   void bring_arena();
@@ -108,7 +110,7 @@ private:
   bool discards() const {
     return muted_ || phase_ == phase::flushing || phase_ == phase::lingering;
   }
-  /// A failure whose text begins with the peer's address.
+  /// Returns a failure whose text begins with the peer's address.
   failure because(errc code, const std::string& what) const;
   clock::time_point keep_alive_time() const;
 
@@ -119,14 +121,14 @@ private:
   phase phase_ = phase::establishing;
   std::unique_ptr<stream> stream_;
   outbox out_;
-  introduction introduction_; ///< Of the peer.
+  introduction introduction_; ///< The peer's.
   chunk_reader reader_;
-  std::unique_ptr<arena_writer> arena_;   ///< Until the peer has mapped it.
-  std::vector<socket_address> addresses_; ///< Not tried yet, last first.
+  std::unique_ptr<arena_writer> arena_;   ///< Held until the peer has mapped it.
+  std::vector<socket_address> addresses_; ///< Not tried yet, in reverse order.
   failure connect_failure_;
-  clock::time_point deadline_; ///< Of every phase but open.
+  clock::time_point deadline_; ///< For every phase but `open`.
   clock::time_point last_read_;
-  clock::time_point next_trim_ = clock::time_point::max(); ///< Of the arena, once it is in use.
+  clock::time_point next_trim_ = clock::time_point::max(); ///< For the arena, once in use.
   bool opened_ = false;
   bool reported_ = false;
   std::optional<failure> closed_because_;

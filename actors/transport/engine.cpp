@@ -16,15 +16,14 @@ namespace troupe {
 
 namespace {
 
-/// Large enough for a hundred small messages, small enough that copying the start of a tensor out
-/// of it costs nothing beside the rest.
+/// Holds a hundred small messages, yet copying the start of a tensor out of it costs little.
 constexpr std::size_t staging_bytes = std::size_t{16} << 10;
-/// Connections accepted in one go, so that a crowd of new peers does not hold up the old ones.
+/// Connections accepted at a time, so that many new peers do not delay the existing links.
 constexpr int accepts_max = 64;
-/// Without descriptors for new connections: until the next attempt.
+/// Pause before the next attempt when no descriptors for new connections are left.
 constexpr std::chrono::milliseconds accept_pause{100};
 
-/// So that callers need not check which callbacks there are.
+/// Fills in empty callbacks, so that callers need no checks.
 link_events complete(link_events events) {
   if (!events.opened)
     events.opened = [](link_id, const hello&, const std::string&) {};
@@ -43,7 +42,7 @@ link_events complete(link_events events) {
 
 transport::engine::engine(hello self, link_events events, transport_options options)
     : context_(std::move(self), complete(std::move(events)), std::move(options), staging_bytes),
-      // Deadlines this close together are dealt with in one pass over the links.
+      // One pass over the links handles deadlines this close together.
       check_interval_min_(std::clamp<clock::duration>(
         std::min(context_.options.silence_timeout, context_.options.handshake_timeout) / 64,
         std::chrono::milliseconds{1}, std::chrono::milliseconds{50})),
@@ -75,7 +74,7 @@ result<endpoint> transport::engine::serve(detail::descriptor socket) {
 }
 
 void transport::engine::add_listener(detail::descriptor socket, const endpoint& beside) {
-  // A function that can be copied has to share what it owns.
+  // A std::function must be copyable, so the descriptor is shared.
   auto shared = std::make_shared<detail::descriptor>(std::move(socket));
   post([this, shared, beside] {
     const std::uint64_t key = next_key();
@@ -95,7 +94,7 @@ link_id transport::engine::connect(const endpoint& where) {
   if (auto known = detail::numeric_address(where)) {
     begin(*std::move(known));
   } else {
-    post_to(link, [](auto&, auto) {}); // After which its deadline is watched.
+    post_to(link, [](auto&, auto) {}); // Makes tidy() watch the deadline.
     try {
       names_.ask(where, begin);
     } catch (const std::system_error&) {
@@ -194,7 +193,7 @@ void transport::engine::run() {
 void transport::engine::end_round() {
   context_.events.settle();
   for (const connection_ptr& link : std::exchange(corked_, {}))
-    if (link->uncork()) // In the next round, because callbacks want to be settled.
+    if (link->uncork()) // In the next round, because settle() must follow callbacks.
       post_to(link->id(), [](detail::connection& each, auto now) { each.check_outbox(now); });
 }
 
@@ -238,12 +237,12 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
       welcome(detail::accept_stream(std::move(made), peer, context_.options, from.beside));
       continue;
     }
-    // These stay until something is freed: to ask again at once would only burn time.
+    // These errors last until something is freed; an immediate retry would only burn time.
     if (problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM) {
       pause(key, from);
       tell_lack(std::string{"cannot accept a connection: "} + std::strerror(problem));
     } else if (problem == EAGAIN || problem == EWOULDBLOCK) {
-      tell_lack(""); // The system looks for a descriptor first, then for who wants it.
+      tell_lack(""); // accept4() takes a descriptor before it looks for a connection.
     }
     if (problem != ECONNABORTED && problem != EINTR)
       return;

@@ -1,4 +1,4 @@
-// The thread behind a transport: waits for all of its sockets and drives their connections.
+// Runs a transport's thread, which waits for all its sockets and drives their connections.
 #pragma once
 
 #include "actors/transport/connection.hpp"
@@ -20,8 +20,8 @@
 
 namespace troupe {
 
-/// Thread safety: public members from any thread; they only send or post(). Private members without
-/// a note belong to the transport's thread.
+/// Thread safety: any thread may call public members, which only send or post(). Private members
+/// without a note belong to the transport's thread.
 class transport::engine {
 public:
   engine(hello self, link_events events, transport_options options);
@@ -41,17 +41,17 @@ private:
 
   struct listener {
     detail::descriptor socket;
-    endpoint beside; ///< Its address, or that of the TCP socket beside it.
-    clock::time_point paused_until = clock::time_point::max(); ///< max: it accepts.
+    endpoint beside; ///< Its own address; for a Unix socket that of its TCP socket.
+    clock::time_point paused_until = clock::time_point::max(); ///< max: not paused.
   };
 
   // -- any thread --
   std::uint64_t next_key() { return last_key_.fetch_add(1) + 1; }
   connection_ptr find(std::uint64_t key) const;
   void insert(std::uint64_t key, connection_ptr made);
-  /// Has `what` run on the transport's thread.
+  /// Runs `what` on the transport's thread.
   void post(std::function<void()> what);
-  /// post() of a member call on a link, if it is still there then.
+  /// Posts a member call on a link; skips it if the link is gone by then.
   void post_to(link_id link, std::function<void(detail::connection&, clock::time_point)> what);
 
   void add_listener(detail::descriptor socket, const endpoint& beside);
@@ -65,7 +65,7 @@ private:
   void welcome(detail::accepted_stream accepted);
   void pause(std::uint64_t key, listener& which);
   void tell_lack(const std::string& why);
-  /// After every call on a connection: forgets it where it is finished.
+  /// Erases a finished link; called after every call on a connection.
   void tidy(std::uint64_t key, detail::connection& link);
   void check_times();
   std::vector<connection_ptr> all_links() const;
@@ -76,21 +76,21 @@ private:
   std::atomic<std::thread::id> own_thread_;
 
   mutable std::mutex links_mutex_;
-  std::unordered_map<std::uint64_t, connection_ptr> links_; ///< Keys are link ids.
+  std::unordered_map<std::uint64_t, connection_ptr> links_; ///< Keyed by link id.
 
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
 
-  std::vector<std::uint64_t> unread_;  ///< Keys to be dispatched again without an event.
-  std::vector<connection_ptr> corked_; ///< They have to flush at the end of the round.
+  std::vector<std::uint64_t> unread_;  ///< Keys to dispatch again without an event.
+  std::vector<connection_ptr> corked_; ///< Links to flush at the end of the round.
   std::unordered_map<std::uint64_t, listener> listeners_;
-  std::string lack_;         ///< What hampered() was told last.
+  std::string lack_;         ///< Last text given to hampered().
   std::size_t accepted_ = 0; ///< Accepted connections in links_.
   clock::time_point next_check_ = clock::time_point::max();
   clock::duration check_interval_min_;
 
-  detail::name_resolver names_; ///< Any thread's.
-  std::thread thread_;          ///< Last: it uses all of the above.
+  detail::name_resolver names_; ///< Used by any thread.
+  std::thread thread_;          ///< Last, because it uses all members above.
 };
 
 } // namespace troupe

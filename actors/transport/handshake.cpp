@@ -40,7 +40,7 @@ std::optional<failure> rejection_of(const hello& self, const hello& peer) {
     return failure{errc::version_mismatch,
                    "compresses with " + names_of(unread) + ", which this program cannot read"};
   if (const auto unread = self.sends & ~peer.reads)
-    return failure{errc::version_mismatch, "cannot read what --compress makes of values ("
+    return failure{errc::version_mismatch, "cannot read the encoding of --compress ("
                                              + names_of(unread)
                                              + "): leave it out, or start the same program there"};
   return std::nullopt;

@@ -1,5 +1,5 @@
-// Decides whether two processes talk to each other: the rules about the first bytes of each
-// direction, a preamble (frames/preamble.hpp) and then, in chunks, a hello or a refusal.
+// Decides from the first bytes of each direction whether two processes may talk. These are a
+// preamble (frames/preamble.hpp) and then, in chunks, a hello or a refusal.
 #pragma once
 
 #include "actors/transport/frames/preamble.hpp"
@@ -15,19 +15,20 @@
 
 namespace troupe::detail {
 
-/// Whether who sent these bytes speaks TLS: a handshake or an alert.
+/// Returns whether the sender of these bytes speaks TLS: a handshake or an alert.
 bool may_be_tls(std::span<const std::byte> beginning);
 
-/// Why `self` refuses who sent a preamble; nothing where it does not. The text lacks its subject:
-/// "belongs to another run". Takes the same time for all secrets that differ.
+/// Returns why `self` refuses the sender of a preamble; nullopt if it accepts. The text lacks its
+/// subject: "belongs to another run". Takes the same time for all secrets that differ.
 std::optional<failure> rejection_of(const preamble& self, const preamble& peer);
-/// The same for a hello.
+/// Returns why `self` refuses the sender of a hello; nullopt if it accepts.
 std::optional<failure> rejection_of(const hello& self, const hello& peer);
 
-/// What an acceptor answers to who has no objection. The secret is told only to who knows it.
+/// Returns an acceptor's answer to a peer that it accepts. Tells the secret only to a peer that
+/// sent it.
 preamble answer_to(const preamble& self, const preamble& peer);
 
-/// A peer's words, fit for one line of a log.
+/// Returns a peer's text, fit for one line of a log.
 std::string one_line(std::string text);
 
 } // namespace troupe::detail

@@ -1,4 +1,4 @@
-// What a peer says of itself before anything else, and whether this side has to do with it.
+// Collects a peer's preamble and decides, with its hello, whether this side refuses it.
 #pragma once
 
 #include "actors/transport/handshake.hpp"
@@ -14,22 +14,22 @@
 
 namespace troupe::detail {
 
-/// Why a link does not come about. Both texts lack their subject, the other side.
+/// Why a link is refused. Both texts lack their subject, the other side.
 struct peer_rejection {
   failure here;  ///< For this side: "belongs to another job".
-  failure there; ///< What the peer is told.
+  failure there; ///< Sent to the peer.
 };
 
-/// Fills with the peer's preamble, then judges it and the hello that follows.
+/// Collects the peer's preamble, then checks it and the hello that follows.
 class introduction {
 public:
-  /// Bytes that end before the preamble does are all its. Returns how many of `bytes` are. Errors:
-  /// malformed (not one of ours).
+  /// Takes the bytes of the preamble and returns their number: all of `bytes` if they end before
+  /// the preamble does. Errors: malformed (not a preamble of Troupe).
   result<std::size_t> take(std::span<const std::byte> bytes);
   bool has_preamble() const { return filled_ == preamble_bytes; }
   /// Requires: has_preamble().
   preamble peer() const { return decode_preamble(bytes_); }
-  /// Whether what has come so far is TLS.
+  /// Returns whether the bytes so far are TLS.
   bool speaks_tls() const { return may_be_tls(std::span{bytes_}.first(filled_)); }
 
   /// `secret_needed`: a peer without one is of no business here. Requires: has_preamble().

@@ -15,7 +15,7 @@ socket_tuning tuning_of(const transport_options& options) {
   return {options.silence_timeout, options.congestion_control};
 }
 
-/// Over TCP there is plain text or TLS, as the transport was told; nothing falls back.
+/// Wraps a TCP stream in TLS if the transport is configured for it; there is no fallback.
 std::unique_ptr<stream> secured(std::unique_ptr<stream> plain, const transport_options& options,
                                 link_side side, const socket_address& peer) {
   if (!plain || !options.tls)

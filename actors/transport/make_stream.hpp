@@ -1,4 +1,4 @@
-// Which stream a connection gets.
+// Chooses the stream that a connection gets.
 #pragma once
 
 #include "actors/transport/streams/stream.hpp"
@@ -10,19 +10,19 @@
 
 namespace troupe::detail {
 
-/// The ways to a peer that listens at these addresses, the best first: where a process of this host
-/// has a Unix socket beside its TCP socket, that answers at once.
+/// Returns the addresses at which to try a peer, best first. A process of this host may have a Unix
+/// socket beside its TCP socket, which answers at once.
 std::vector<socket_address> addresses_to_try(const std::vector<socket_address>& addresses,
                                              const transport_options& options);
 
-/// Begins to connect. Null where that failed at once; `error` is then an errno, or stays as it is
-/// where another address may be tried without a word.
+/// Begins to connect. Returns null if that failed at once. `error` is then an errno, or unchanged
+/// if another address may be tried without a report.
 std::unique_ptr<stream> connect_stream(const socket_address& where,
                                        const transport_options& options, int& error);
 
-/// A connection that was accepted, and its peer's name in texts.
+/// An accepted connection, and its peer's name for texts.
 struct accepted_stream {
-  std::unique_ptr<stream> made; ///< Null where the peer is another user's.
+  std::unique_ptr<stream> made; ///< Null if the peer belongs to another user.
   std::string peer;
 };
 

@@ -56,7 +56,7 @@ void name_resolver::run() {
   }
 }
 
-/// Those who have asked for it by now.
+/// Removes and returns the questions about `host` so far.
 std::vector<name_resolver::question> name_resolver::take(const std::string& host) {
   const std::scoped_lock lock{mutex_};
   std::vector<question> taken;

@@ -1,5 +1,5 @@
-// The links of one process: connections that carry messages, served by one thread of its own beside
-// the actors. Everything between processes goes this way.
+// Carries all messages between processes: the links of one process, which one thread serves beside
+// the actors.
 #pragma once
 
 #include "actors/transport/streams/endpoint.hpp"
@@ -20,103 +20,103 @@ namespace troupe {
 using link_id = id<struct link_tag, std::uint64_t>;
 
 struct transport_options {
-  /// Time for a name to be looked up, a connection to be made and both hellos to arrive.
+  /// Time to look up a name, make a connection and receive both hellos.
   std::chrono::milliseconds handshake_timeout{3000};
-  /// A link over which nothing arrives for so long is lost. The transport sends a sign of life
-  /// where nothing else was sent for a quarter of it, so an idle link is not silent. A smaller
-  /// value than 1 s would mistake a busy machine for a dead one. Both sides need about the same.
+  /// A link over which no bytes arrive for this time is lost. The transport sends a sign of life
+  /// after a quarter of it, so an idle link is not silent. Below 1 s, a busy machine would be
+  /// mistaken for a dead one. Both sides need about the same value.
   std::chrono::milliseconds silence_timeout{10'000};
-  /// Bytes queued for one link beyond which send() drops the link as lost: the peer does not read.
-  /// A single message may be larger.
+  /// Bytes queued for one link beyond which send() drops it as lost: the peer does not read. A
+  /// single message may be larger.
   std::size_t queue_bytes_max = std::size_t{1} << 30;
   /// Connections accepted at a time; more are closed at once.
   std::size_t links_max = 4096;
-  /// Whether an acceptor with a secret lets a peer without one in: it is how another host joins.
+  /// Whether an acceptor with a secret admits a peer without one, as needed for another host to
+  /// join.
   bool admit_without_secret = false;
   /// TCP congestion control of each socket: "cubic", "reno", "bbr"; empty: the system's default.
-  /// Ignored where the system lacks or forbids it. On one host bbr, which paces, reaches
-  /// about half the rate of the others.
+  /// Ignored if the system lacks or forbids it. On one host bbr, which paces, reaches about half
+  /// the rate of the others.
   std::string congestion_control{};
-  /// Whether processes of one user on one host talk over Unix sockets, which every listener then
-  /// has beside its TCP socket: half the latency, half the work.
+  /// Whether processes of one user on one host use Unix sockets, which every listener then has
+  /// beside its TCP socket. They halve latency and work.
   bool unix_sockets = true;
-  /// Whether they leave large tensors in memory that both have mapped: one copy instead of two, at
-  /// several times the speed.
+  /// Whether such processes leave large tensors in memory that both have mapped: one copy instead
+  /// of two, at several times the speed.
   bool arena = true;
-  /// Address space for that, for each link and direction; memory is used as far as tensors have
-  /// been on their way or held at a time, and goes back where none was sent for silence_timeout or
-  /// twice that. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
+  /// Bytes of address space of an arena, for each link and direction. Memory is used as far as
+  /// tensors were under way or held at a time. It goes back to the system after one to two
+  /// silence_timeout without tensors. Tensors that do not fit go over the socket. A multiple of
+  /// 4096, from 64 KiB to 4 GiB.
   std::size_t arena_bytes = std::size_t{256} << 20;
-  /// Encrypts all links over TCP, and has each peer prove its role; without it none is, so both
-  /// sides need it or neither. Unix sockets stay plain: the system vouches for their peers.
+  /// Encrypts all links over TCP, and has each peer prove its role. Null: plain text without proof,
+  /// so both sides need it or neither. Unix sockets stay plain: the system vouches for their peers.
   std::shared_ptr<const tls_context> tls{};
-  /// How a name becomes addresses. Called on a thread of its own, may block; only tests change it.
+  /// Resolves a name to addresses. Called on a thread of its own, may block; only tests change it.
   std::function<result<std::vector<detail::socket_address>>(const endpoint&)> resolve =
     detail::resolve;
 };
 
-/// What happens on links. Called on the transport's thread, one call at a time; must not block.
+/// Callbacks about links. Called on the transport's thread, one at a time; must not block.
 struct link_events {
-  /// The handshake succeeded. `local`: the address of this side, for telling others where we are;
-  /// empty where it has none.
+  /// The handshake succeeded. `local`: the address of this side, for telling others where this
+  /// process is; empty if it has none.
   std::function<void(link_id, const hello& peer, const std::string& local)> opened;
   std::function<void(link_id, message)> received;
-  /// Once for each connect() and each opened link, also after close(). Nothing follows it.
+  /// The link's last call: once for each connect() and each opened link, also after close().
   std::function<void(link_id, const failure& why)> lost;
-  /// A peer was turned away before its link opened (garbage, other version, other job). For logs.
+  /// A peer was refused before its link opened (garbage, other version, other job). For logs.
   std::function<void(const std::string& peer_address, const failure& why)> rejected;
-  /// The calls above that one round of the poller brought have been made. Short messages that are
-  /// sent in them and in this one leave together. Also called after rounds that brought none, and
-  /// after the last `lost`.
+  /// Ends the calls of one round of the poller. Short messages sent in them and in this call leave
+  /// together. Also called after rounds without calls, and after the last `lost`.
   std::function<void()> settle{};
-  /// Nobody can be let in for lack of something, such as open files; tried again now and then. Once
-  /// for each lack; without a text: it is over.
+  /// No peer can be accepted for lack of something, such as open files; retried now and then.
+  /// Called once for each lack, and with an empty text when it is over.
   std::function<void(const std::string& why)> hampered{};
 };
 
-/// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
-/// `lost` is called for each) and joins the thread; it must not run inside a callback. It waits for
-/// a name that is being looked up.
+/// Thread-safe. The destructor closes all links without waiting for peers: queued messages are
+/// dropped, and `lost` is called for each link. It joins the thread and waits for a name that is
+/// being looked up. It must not run inside a callback.
 ///
-/// A link: each side sends a preamble (handshake.hpp) and a hello, the one that connects begins.
+/// On a link, each side sends a preamble (handshake.hpp) and a hello; the connecting side begins.
 /// Then messages go both ways in chunks (chunk.hpp). A side that refuses the other sends a refusal
-/// instead of its hello, or at any time later, and closes.
+/// instead of its hello, or at any later time, and closes.
 class transport {
 public:
-  /// `self`: sent as the first message of each link. A peer is refused with version_mismatch where
-  /// its version differs, with wrong_job where its job differs, or where both sides have a secret
-  /// (not 0) and they differ, or where an acceptor with a secret meets a peer without one (but see
-  /// admit_without_secret; it does not tell that peer the secret).
-  /// Throws std::system_error where the system has no descriptors or threads left.
+  /// `self` is the first message of each link. A peer is refused with version_mismatch if its
+  /// version differs. It is refused with wrong_job if its job differs, or if both sides have a
+  /// secret (not 0) and they differ. An acceptor with a secret also refuses a peer without one,
+  /// unless admit_without_secret is set; it does not tell that peer the secret.
+  /// Throws std::system_error if the system has no descriptors or threads left.
   transport(hello self, link_events events, transport_options options = {});
   ~transport();
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
 
-  /// Does what the destructor does, but for freeing memory; later calls of members do nothing. So
-  /// that the last of several owners may be a callback. Not inside a callback; idempotent.
+  /// Does the destructor's work except freeing memory, so that a callback may be the last of
+  /// several owners. Later calls of members have no effect. Not inside a callback; idempotent.
   void stop();
 
-  /// Starts to accept; returns where. Errors: in_use, io_failed, invalid_argument.
+  /// Starts to accept and returns the address. Errors: in_use, io_failed, invalid_argument.
   result<endpoint> listen(const endpoint& where);
-  /// The same on a socket that listens already (inherited from the launcher). Takes the descriptor.
+  /// Accepts on a socket that listens already (inherited from the launcher). Takes the descriptor.
   result<endpoint> listen_on(int descriptor);
-  /// Begins to connect; `opened` or `lost` follows, on another thread perhaps before this returns.
-  /// Never blocks: a name is looked up on a thread for that, and its time is part of
-  /// handshake_timeout.
+  /// Begins to connect; `opened` or `lost` follows, perhaps on another thread before this returns.
+  /// Never blocks: another thread looks up a name, and that time is part of handshake_timeout.
   link_id connect(const endpoint& where);
   /// Queues a message; never blocks. Messages of one link and traffic_class arrive in order or the
-  /// link is lost; those of a higher class may overtake.
-  /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
-  /// pieces are sent from where they are and held until then. Called on the transport's own thread
-  /// it may write short messages at the end of the round, see link_events::settle.
-  /// Returns the bytes of its frame; 0: there is no such link any more, or it was too long.
+  /// link is lost; a higher class may overtake.
+  /// Messages wait until the link opens, and are dropped if it is lost or closed. The values of
+  /// pieces are sent from where they are and held until then. On the transport's own thread, short
+  /// messages may be written at the end of the round, see link_events::settle.
+  /// Returns the bytes of the message's frame; 0 if the link is gone or the message was too long.
   std::size_t send(link_id link, const message& what);
-  /// Drops the link after what was queued has been sent or 1 s has passed.
+  /// Drops the link once queued messages are sent, or after 1 s.
   void close(link_id link);
-  /// Has `settle` called soon.
+  /// Makes the transport call `settle` soon.
   void wake();
-  /// Whether the caller runs on the thread that makes the callbacks.
+  /// Returns whether the caller runs on the thread that makes the callbacks.
   bool on_own_thread() const;
 
 private:
@@ -124,8 +124,8 @@ private:
   std::unique_ptr<engine> engine_;
 };
 
-/// A socket that listens, for passing to a child process. It closes on exec: the child that is to
-/// have it clears FD_CLOEXEC first, or uses dup2(). Errors as in transport::listen.
+/// Opens a listening socket for a child process. It closes on exec: the child that gets it clears
+/// FD_CLOEXEC first, or uses dup2(). Errors: as transport::listen.
 result<int> make_listener(const endpoint& where);
 
 } // namespace troupe

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// "4711", or "unknown" where the holder has not written it (yet).
+/// Returns the holder's pid, or "unknown" if the holder has not written it yet.
 std::string holder_of(const fs::path& file) {
   const auto text = detail::read_file(file, 64);
   if (!text)
@@ -30,7 +30,7 @@ std::string holder_of(const fs::path& file) {
 
 std::uint64_t draw_mark() {
   std::random_device source;
-  return (std::uint64_t{source()} << 32 | source()) | 1; // Not 0, which says that there is none.
+  return (std::uint64_t{source()} << 32 | source()) | 1; // Never 0, which stands for no mark.
 }
 
 } // namespace
@@ -52,11 +52,11 @@ result<directory_lock> directory_lock::acquire(const fs::path& directory) {
   if (locked != 0)
     return {errc::in_use, "another process uses the directory: " + directory.string() + ", pid "
                             + holder_of(file)};
-  // The pid is for people. On a full disk both are missing, and the lock holds all the same.
+  // The pid is for people. On a full disk pid and mark are missing, but the lock still holds.
   const auto text = std::to_string(::getpid()) + " " + std::to_string(draw_mark()) + "\n";
   if (::ftruncate(number, 0) == 0)
     (void)!::pwrite(number, text.data(), text.size(), 0);
-  (void)!::fdatasync(number); // Another host that shares the directory is to see it.
+  (void)!::fdatasync(number); // Other hosts that share the directory must see it.
   return lock;
 }
 

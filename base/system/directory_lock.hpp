@@ -1,4 +1,4 @@
-// One process at a time in a directory.
+// Locks a directory for one process at a time.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,7 +10,7 @@
 namespace troupe::storage {
 
 /// Holds an exclusive lock on a directory (made if absent) for its lifetime, by flock on DIR/LOCK.
-/// The kernel lets go of it when the process ends, however it ends. The file itself stays.
+/// The kernel releases it when the process ends, in any way. The file itself stays.
 class directory_lock {
 public:
   /// Errors: in_use (names the directory and the pid that holds it), io_failed.
@@ -24,8 +24,8 @@ private:
   int descriptor_ = -1;
 };
 
-/// Returns the number that the newest holder of the lock drew, by which processes of several hosts
-/// tell whether they see one directory; nothing where there is none.
+/// Returns the random number of the newest lock holder, or nullopt if there is none. Processes of
+/// several hosts compare it to tell whether they see one directory.
 std::optional<std::uint64_t> directory_mark(const std::filesystem::path& directory);
 
 } // namespace troupe::storage

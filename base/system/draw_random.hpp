@@ -1,11 +1,11 @@
-// Numbers that nobody else has: of incarnations, of a run's secret.
+// Draws unique numbers for incarnations and for a run's secret.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe {
 
-/// A random number, not 0, from the system.
+/// Returns a random number, not 0, from the system.
 std::uint64_t draw_random();
 
 } // namespace troupe

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Half of a usual second-level cache: a chunk is still there when its checksum is taken.
+/// Half of a usual second-level cache: a chunk is still there when its checksum is computed.
 constexpr std::size_t chunk_bytes = 256 * 1024;
 
 result<descriptor> open_file(const fs::path& path, int flags, std::string_view action) {
@@ -30,14 +30,14 @@ result<descriptor> open_file(const fs::path& path, int flags, std::string_view a
 }
 
 result<void> sync_file(const descriptor& file, const fs::path& path) {
-  // Never repeated after a failure: the kernel marks the lost pages as clean, so that a second
-  // fsync would succeed.
+  // fsync is not repeated after a failure: the kernel marks the lost pages as clean, so that a
+  // second fsync would succeed.
   if (::fsync(file.get()) != 0)
     return io_failure("sync", path, errno);
   return {};
 }
 
-/// Calls `sink(chunk)` for each stretch of the file.
+/// Calls `sink(chunk)` for each chunk of the file.
 template <class Sink>
 result<file_sum> read_through(const descriptor& file, const fs::path& path, Sink sink) {
   std::vector<std::byte> chunk(chunk_bytes);
@@ -161,7 +161,7 @@ result<file_sum> copy_file(const fs::path& from, const fs::path& to) {
   off_t written = 0;
   auto sum = read_through(*source, from, [&](std::span<const std::byte> bytes) {
     auto done = write_all(*target, bytes, to);
-    // Starts the disk now, so that the fsync below finds little left to do; only a hint.
+    // A hint that starts the disk now, so that the fsync below has little left to do.
     (void)::sync_file_range(target->get(), written, static_cast<off_t>(bytes.size()),
                             SYNC_FILE_RANGE_WRITE);
     written += static_cast<off_t>(bytes.size());
@@ -192,7 +192,7 @@ result<void> sync_directory(const fs::path& directory) {
 }
 
 result<void> make_directory(const fs::path& directory) {
-  // Another process may remove an empty parent between two steps of ours; then the next try wins.
+  // If another process removes an empty parent meanwhile, the next try succeeds.
   constexpr int tries = 5;
   std::error_code error;
   for (int i = 0; i < tries; ++i) {

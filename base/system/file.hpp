@@ -1,5 +1,5 @@
-// Files through plain system calls: what the standard library does not offer is syncing, and a
-// reason when something fails.
+// Accesses files through plain system calls. Unlike the standard library it syncs, and gives the
+// reason of a failure.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,7 +14,7 @@
 
 namespace troupe::storage::detail {
 
-/// An open file; closed by the destructor.
+/// An open file; the destructor closes it.
 class descriptor {
 public:
   descriptor() = default;
@@ -29,11 +29,11 @@ private:
   int number_ = -1;
 };
 
-/// An empty file to write to; one of that name is replaced. Errors: io_failed.
+/// Creates an empty file to write to; replaces a file of that name. Errors: io_failed.
 result<descriptor> create_file(const std::filesystem::path& path);
 /// Errors: io_failed.
 result<descriptor> open_to_read(const std::filesystem::path& path);
-/// Returns the bytes read: less than asked for at the end of the file only. Errors: io_failed.
+/// Returns the number of bytes read, less than asked for only at the end. Errors: io_failed.
 result<std::size_t> read_some(const descriptor& file, std::span<std::byte> into,
                               const std::filesystem::path& path);
 /// Errors: io_failed.
@@ -48,32 +48,32 @@ struct file_sum {
   bool operator==(const file_sum&) const = default;
 };
 
-/// io_failed, "cannot <action> <path>: <reason of `error`>".
+/// Returns io_failed, "cannot <action> <path>: <reason of `error`>".
 failure io_failure(std::string_view action, const std::filesystem::path& path, int error);
 failure io_failure(std::string_view action, const std::filesystem::path& path,
                    const std::error_code& error);
 
-/// Whole content of a file of at most `size_bytes_max`. Errors: io_failed.
+/// Returns the content of a file of at most `size_bytes_max`. Errors: io_failed.
 result<std::string> read_file(const std::filesystem::path& path, std::size_t size_bytes_max);
 
-/// Replaces `path` at once: temporary name, fsync, rename, fsync of the directory. On error the old
-/// content, if any, is still there. Errors: io_failed.
+/// Replaces `path` atomically: temporary name, fsync, rename, fsync of the directory. On error the
+/// old content, if any, remains. Errors: io_failed.
 result<void> replace_file(const std::filesystem::path& path, std::string_view content);
 
-/// Copies to a new file and syncs it; the sum is of the bytes read. Errors: io_failed.
+/// Copies to a new file and syncs it; returns the sum of the bytes read. Errors: io_failed.
 result<file_sum> copy_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Reads the whole file. With `from_disk` the kernel is asked to forget its cached copy first, so
-/// that what is checked is what the disk holds; the file must have been synced. Errors: io_failed.
+/// Returns the sum of a file's bytes. `from_disk` asks the kernel to drop its cached copy first, so
+/// that the disk's content is checked. The file must have been synced. Errors: io_failed.
 result<file_sum> sum_file(const std::filesystem::path& path, bool from_disk);
 
 /// Makes names in `directory` durable. Errors: io_failed.
 result<void> sync_directory(const std::filesystem::path& directory);
 
-/// With all its parents; no error where it exists. Errors: io_failed.
+/// Makes a directory and its parents; no error if it exists. Errors: io_failed.
 result<void> make_directory(const std::filesystem::path& directory);
 
-/// With everything in it; no error where it is absent. Errors: io_failed.
+/// Removes a directory and its content; no error if it is absent. Errors: io_failed.
 result<void> remove_tree(const std::filesystem::path& directory);
 
 } // namespace troupe::storage::detail

@@ -29,7 +29,7 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
-/// So that the name leads to the new file even after a loss of power.
+/// Syncs a directory, so that a file's name survives a loss of power.
 bool sync_directory(const std::filesystem::path& path) {
   const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool synced = directory >= 0 && fsync(directory) == 0;
@@ -44,13 +44,14 @@ failure cannot_write(const std::filesystem::path& path, int problem) {
   return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(problem)};
 }
 
-/// Writes the text beside its path; its name there.
+/// Writes the text to a temporary file beside its path; returns that file's name.
 result<std::string> write_beside(const file_text& what) {
   namespace fs = std::filesystem;
   std::error_code none_there;
   if (fs::is_directory(fs::symlink_status(what.path, none_there)))
-    return cannot_write(what.path, EISDIR); // rename() would say so when others are replaced.
-  if (fs::is_other(fs::status(what.path, none_there))) // root could replace /dev/null.
+    return cannot_write(what.path, EISDIR); // `rename()` would fail only after others are replaced.
+  if (fs::is_other(fs::status(what.path, none_there))) // As root, `rename()` could replace
+                                                       // /dev/null.
     return failure{errc::io_failed, "cannot write " + what.path.string() + ": it is not a file"};
   auto fresh = what.path.string() + ".XXXXXX";
   const int file = mkostemp(fresh.data(), O_CLOEXEC); // Mode 0600.
@@ -77,7 +78,7 @@ result<void> write_files(const std::vector<file_text>& files) {
   std::vector<std::string> fresh;
   const auto give_up = [&fresh](failure why) -> result<void> {
     for (const auto& name : fresh)
-      unlink(name.c_str()); // Those that are in place have this name no more.
+      unlink(name.c_str()); // Files already in place no longer have this name.
     return why;
   };
   for (const auto& each : files) {

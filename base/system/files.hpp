@@ -1,4 +1,4 @@
-// Files that nobody sees half-written, and that survive a loss of power.
+// Replaces files atomically, so that they survive a loss of power and are never half-written.
 #pragma once
 
 #include "base/error.hpp"
@@ -17,13 +17,12 @@ struct file_text {
   mode_t mode;
 };
 
-/// Replaces what is there, one after the other: a reader of a file finds its old text or its new
-/// one, whole. All lie beside their paths, under names of their own and with mode 0600 until they
-/// are whole, before the first is put in place: an error until then changes nothing.
-/// Errors: io_failed.
+/// Replaces the files one after the other; a reader finds a file's whole old or new text. First all
+/// are written beside their paths under temporary names, with mode 0600 until they are whole. So an
+/// error before the first replacement leaves all old files. Errors: io_failed.
 result<void> write_files(const std::vector<file_text>& files);
 
-/// Errors: io_failed.
+/// Returns the content of a file. Errors: io_failed.
 result<std::string> read_file(const std::filesystem::path& path);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// A part of a file in this process's memory.
+// Maps a part of a file into this process's memory.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace troupe::detail {
 class mapping {
 public:
   mapping() = default;
-  /// Shared with all who map the file; empty where the system refuses.
+  /// Shares the memory with all processes that map the file; empty if the system refuses.
   mapping(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable);
   ~mapping();
   mapping(mapping&& other) noexcept

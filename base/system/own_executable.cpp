@@ -9,7 +9,7 @@ namespace troupe {
 
 std::filesystem::path own_executable() {
   const char* const running = "/proc/self/exe";
-  // A name without a slash was found through PATH, by the kernel's path and not by a loader.
+  // A name without a slash was found through PATH: the kernel started the file, not a loader.
   if (std::strchr(program_invocation_name, '/') == nullptr)
     return running;
   struct stat started {

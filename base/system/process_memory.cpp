@@ -11,7 +11,7 @@ std::uint64_t peak_rss_bytes() {
   using clock = std::chrono::steady_clock;
   static std::atomic<clock::rep> looked_at{0};
   static std::atomic<std::uint64_t> bytes{0};
-  // The system looks at each thread for it, and each of a thousand workers asks.
+  // The system visits every thread to answer, and each of a thousand workers asks.
   constexpr clock::duration pause = std::chrono::milliseconds{100};
   const auto now = clock::now().time_since_epoch().count();
   if (const auto last = looked_at.load(); last == 0 || now - last >= pause.count()) {

@@ -1,4 +1,4 @@
-// How much memory this process has taken.
+// Measures the memory of this process.
 #pragma once
 
 #include <cstdint>

@@ -33,8 +33,8 @@ namespace {
 struct known_limit {
   decltype(RLIMIT_AS) number;
   resource what;
-  const char* name; ///< As a shell calls it.
-  rlim_t unit;      ///< Bytes of one, as the shell counts.
+  const char* name; ///< The shell's name for it.
+  rlim_t unit;      ///< The shell's unit, in units of the system.
 };
 
 constexpr std::array known_limits{
@@ -47,14 +47,14 @@ constexpr std::array known_limits{
   known_limit{RLIMIT_CPU, resource::processor_time, "ulimit -t", 1},
 };
 
-/// A limit of control groups: its file in a hierarchy of its own (version 1) and in the common one.
+/// A limit of control groups: its file in its own hierarchy (version 1) and in the common one.
 struct cgroup_file {
   std::string controller;
   const char* first_version;
   const char* second_version;
 };
 
-/// Appends `root` + `path` and the directories around it, up to `root`.
+/// Appends `root` + `path` and its parent directories, up to `root`.
 void add_with_parents(const std::string& root, std::string path,
                       std::vector<std::string>& directories) {
   while (path.size() > 1) {
@@ -63,9 +63,9 @@ void add_with_parents(const std::string& root, std::string path,
   }
 }
 
-/// Returns the directories that may have limits on this process: those of its control group and of
-/// the groups around that one, in the controller's own hierarchy and in the common one, and their
-/// roots, which a container may see in place of its group.
+/// Returns the directories that may limit this process: its control group and the groups around it,
+/// in the controller's own hierarchy and in the common one. Their roots are included, because a
+/// container may see a root in place of its group.
 std::vector<std::string> cgroup_directories(const std::string& controller) {
   std::ifstream groups{"/proc/self/cgroup"};
   std::vector<std::string> directories;
@@ -81,25 +81,25 @@ std::vector<std::string> cgroup_directories(const std::string& controller) {
   return directories;
 }
 
-/// Returns the smallest such limit on this process.
+/// Returns the smallest limit on this process in these files.
 std::optional<std::uint64_t> cgroup_limit(const cgroup_file& what) {
   std::optional<std::uint64_t> least;
   for (const auto& directory : cgroup_directories(what.controller))
     for (const char* name : {what.first_version, what.second_version}) {
       std::ifstream in{directory + "/" + name};
       constexpr std::uint64_t unlimited = 1ull << 60; // Version 1 writes nearly 2^63.
-      if (std::uint64_t value = 0; in >> value && value < unlimited) // "max" is no number.
+      if (std::uint64_t value = 0; in >> value && value < unlimited) // "max" is not a number.
         least = std::min(least.value_or(value), value);
     }
   return least;
 }
 
-/// What end_where_resources_lack() was told.
+/// The arguments of `end_where_resources_lack()`.
 struct ending {
   last_line_writer write;
   int status = EXIT_FAILURE;
   std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
-  /// Made beforehand: memory may be damaged or locked when a signal comes.
+  /// Built beforehand: memory may be damaged or locked when a signal comes.
   std::string line_of_abort, line_of_processor_time;
 };
 
@@ -116,8 +116,8 @@ std::atomic<bool> is_ending{false};
   _exit(chosen.status);
 }
 
-/// The first thread that comes here writes the line, others wait for the end. If its line fails,
-/// the process ends without one.
+/// Lets the first thread write the line; other threads wait for the end. If the first thread fails
+/// again here, the process ends without a line.
 void enter_ending() {
   thread_local bool is_mine = false;
   if (is_mine)
@@ -128,13 +128,13 @@ void enter_ending() {
   chosen_ending().reserve.reset();
 }
 
-/// Is installed as the handler of `new`.
+/// The handler of `new`.
 void on_no_memory() {
   enter_ending();
   end_process("out of memory" + limits_suffix(resource::memory));
 }
 
-/// Is called within the handler of an exception, or where there is none to be handled.
+/// The terminate handler: runs within the handler of an exception, or without an exception.
 void on_terminate() {
   enter_ending();
   end_process(std::current_exception() ? exception_text()
@@ -143,8 +143,8 @@ void on_terminate() {
                                          "was called");
 }
 
-/// Is installed where there are limits, for SIGABRT, before which a library has written a line of
-/// its own, and for SIGXCPU. Only async-signal-safe calls.
+/// Handles SIGABRT, before which a library has written its own line, and SIGXCPU. Installed only
+/// where there are limits. Makes only async-signal-safe calls.
 void end_on_signal(int number) {
   const auto& chosen = chosen_ending();
   const auto& line = number == SIGABRT ? chosen.line_of_abort : chosen.line_of_processor_time;
@@ -165,7 +165,7 @@ std::string limits_on(resource what) {
     if (!wanted(known.what) || getrlimit(known.number, &limit) != 0
         || limit.rlim_cur == RLIM_INFINITY)
       continue;
-    // end_where_resources_lack() lowers this one, and children inherit that.
+    // `end_where_resources_lack()` lowers this limit, and children inherit it.
     const auto given = known.number == RLIMIT_CPU && limit.rlim_max != RLIM_INFINITY
                          ? limit.rlim_max
                          : limit.rlim_cur;
@@ -263,13 +263,13 @@ void end_where_resources_lack(last_line_writer write, int status) {
       setrlimit(RLIMIT_CPU, &limit);
     }
   }
-  signal(SIGXFSZ, SIG_IGN); // A child inherits that.
+  signal(SIGXFSZ, SIG_IGN); // Children inherit this.
 }
 
 } // namespace troupe
 
-/// Stands in front of the system's function, for all libraries of the process, so that a thread
-/// that cannot start ends it before an exception unwinds what cannot be unwound.
+/// Interposes the system's function for all libraries of the process. If a thread cannot start, it
+/// ends the process before an exception unwinds code that cannot be unwound.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

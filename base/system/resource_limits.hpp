@@ -1,4 +1,4 @@
-// Limits of the system on this process, and its end where memory or a thread cannot be had.
+// Reports the system's limits on this process; ends it when memory or threads run out.
 #pragma once
 
 #include "base/error.hpp"
@@ -19,40 +19,42 @@ enum class resource {
   memory_or_threads,
 };
 
-/// Returns the finite limits on `what`, such as "ulimit -u 40, cgroup's pids.max 100"; empty where
+/// Returns the finite limits on `what`, such as "ulimit -u 40, cgroup's pids.max 100"; empty if
 /// there are none.
 std::string limits_on(resource what);
 
-/// Returns "; limits: ulimit -n 16", or nothing where there is no finite limit on `what`.
+/// Returns "; limits: ulimit -n 16"; empty if there is no finite limit on `what`.
 std::string limits_suffix(resource what);
 
-/// Adds the limits to a message that ends with the system's text for an error that they cause, such
+/// Adds the limits to a message that ends with the system's text of an error that they cause, such
 /// as "Too many open files".
 std::string with_limits(const std::string& text);
 
-/// Lets this process and those that it starts open `count` files each: raises the limit as far as
-/// the user may. Errors: io_failed, where that is not far enough.
+/// Lets this process and its children open `count` files each: raises the limit as far as the user
+/// may. Errors: io_failed, if that is not far enough.
 result<void> allow_open_files(std::uint64_t count);
 
-/// Gives other threads a stack of the usual size where the limit is lower. Errors: io_failed, where
-/// the main thread has less than 256 KiB.
+/// Gives other threads a stack of the usual size if the limit is lower. Errors: io_failed, if the
+/// main thread has less than 256 KiB.
 result<void> prepare_stacks();
 
-/// Returns how many processes the system has killed for lack of memory, in this process's control
-/// group or, where that does not say, since the machine started; 0 where neither is readable.
+/// Returns how many processes the system killed for lack of memory. Counts in this process's
+/// control group; if that has no count, since the machine started; 0 if neither is readable.
 std::uint64_t out_of_memory_kills();
 
 /// Writes one line about the end of the process, for a person.
 using last_line_writer = std::function<void(const std::string& why)>;
 
-/// From now on the process ends at once, with `status`, where memory cannot be allocated, a thread
-/// cannot start, or an exception is not caught: `write` gets one line that names the limits. A
-/// process that went on without its memory or threads would leave others waiting: CAF counts a
-/// thread before it starts it, and waits for ever for one that never ran. Code that could do with
-/// less memory gets none either: it does not see the exception. A file beyond the limit on its size
-/// becomes an error of the write instead of a signal. Processor time that is used up ends the
-/// process with a line on standard error. Where there are limits, a line that names
-/// them also follows what a library writes before it aborts.
+/// From now on the process ends at once, with `status`, if memory cannot be allocated, a thread
+/// cannot start, or an exception is not caught. `write` gets one line that names the limits.
+///
+/// A process that went on without its memory or threads would leave others waiting. CAF counts a
+/// thread before it starts it, and waits for ever for a thread that never ran. Code that could do
+/// with less memory ends too: it does not see the exception.
+///
+/// A file beyond the limit on its size becomes an error of the write, not a signal. Used-up
+/// processor time ends the process with a line on standard error. Where there are limits, a line
+/// that names them also follows a library's own line before it aborts.
 void end_where_resources_lack(last_line_writer write, int status);
 
 } // namespace troupe

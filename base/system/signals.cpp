@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 
-// What a handler may touch.
+// The state that a handler may touch.
 int pipe_ends[2] = {-1, -1};
 std::array<struct sigaction, watched.size()> found_actions;
 
 void on_signal(int number) {
   const auto saved = errno;
   const auto byte = static_cast<unsigned char>(number);
-  // A full pipe means that the waiting thread has enough to wake up for.
+  // A full pipe wakes the waiting thread anyway.
   [[maybe_unused]] const auto written = write(pipe_ends[1], &byte, 1);
   errno = saved;
 }
@@ -57,7 +57,7 @@ std::optional<int> signal_watch::wait(std::chrono::milliseconds timeout) {
   pollfd reading{pipe_ends[0], POLLIN, 0};
   unsigned char byte = 0;
   int ready = 0;
-  do // An interruption came with a signal, so the second poll returns at once.
+  do // A signal caused the interruption, so the second poll returns at once.
     ready = poll(&reading, 1, static_cast<int>(timeout.count()));
   while (ready < 0 && errno == EINTR);
   if (ready <= 0 || read(pipe_ends[0], &byte, 1) != 1)

@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM, SIGHUP and SIGCHLD as events for one waiting thread, whichever one the system
-// delivers them to (libraries start threads that block nothing).
+// Turns SIGINT, SIGTERM, SIGHUP and SIGCHLD into events for one waiting thread. The system may
+// deliver them to any thread: libraries start threads that block no signals.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// At most one exists at a time, because signal handlers are global. The destructor restores the
-/// handlers that it found.
+/// previous handlers.
 class signal_watch {
 public:
   signal_watch();
@@ -16,7 +16,7 @@ public:
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
 
-  /// The next signal that came, or nullopt after `timeout`.
+  /// Returns the next signal, or nullopt after `timeout`.
   std::optional<int> wait(std::chrono::milliseconds timeout);
 };
 

@@ -1,11 +1,11 @@
-// A program's last word: whether what it printed has arrived.
+// Checks at a program's end whether all it printed has been written.
 #pragma once
 
 #include "base/error.hpp"
 
 namespace troupe {
 
-/// Writes out what is still buffered. Errors: io_failed, also where an earlier line was lost.
+/// Flushes the buffered output. Errors: io_failed, also if an earlier line was lost.
 result<void> flush_standard_output();
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// A thread that no signal interrupts: those are for the program's own threads.
+// Starts a thread that no signal interrupts. Signals are for the program's own threads.
 #pragma once
 
 #include <pthread.h>
@@ -9,7 +9,8 @@
 
 namespace troupe::detail {
 
-/// `name`: what tools of the system show, at most 15 characters. Throws std::system_error.
+/// Starts a thread. `name` is shown by system tools, at most 15 characters. Throws
+/// std::system_error.
 template <class Function>
 std::thread thread_without_signals(const char* name, Function body) {
   sigset_t all, before;

@@ -1,12 +1,12 @@
-"""All-reduce on a host: Troupe's teams, by memory and by links, next to Open MPI and
-Gloo, in turn within each round.
+"""Times all-reduce on one host: Troupe's teams, by memory and by links, Open MPI and Gloo. All take
+turns within each round.
 
 all_reduce.py PROGRAMS [--ranks 2,4] [--sizes BYTES,...] [--rounds 5] [--seconds 0.2] [--json]
 
 PROGRAMS: the folder with all_reduce_team, all_reduce_links and, where they were built,
-all_reduce_mpi and all_reduce_gloo. Open MPI runs, for each size, with those of its settings that were fastest in a
-round before (--settings all; one: as it comes). A figure is the median of the rounds' medians; a
-ratio is the median of the rounds' ratios. Every contestant checks its sums.
+all_reduce_mpi and all_reduce_gloo. --settings all: a round before the others finds Open MPI's
+fastest settings for each size; --settings one: Open MPI's defaults. A figure is the median of the
+rounds' medians; a ratio is the median of the rounds' ratios. Every contestant checks its sums.
 """
 import argparse
 import json

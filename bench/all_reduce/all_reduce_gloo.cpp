@@ -1,4 +1,4 @@
-// Gloo's all-reduce over TCP, in place: a contestant of all_reduce.py.
+// Runs Gloo's all-reduce over TCP in place, as a contestant of all_reduce.py.
 //
 //   all_reduce_gloo --ranks N --sizes BYTES,... --algorithm ring_chunked|halving_doubling
 //
@@ -29,7 +29,7 @@ void run_rank(bench::all_reduce_options options, std::size_t rank, const std::st
   auto device = gloo::transport::tcp::CreateDevice("127.0.0.1");
   context->connectFullMesh(store, device);
   std::vector<float> numbers(std::ranges::max(options.sizes) / sizeof(float) + 16);
-  // An algorithm has its buffers for life, and belongs to numbers at one place.
+  // An algorithm keeps its buffers for life, and is bound to numbers at one place.
   std::map<std::size_t, std::unique_ptr<gloo::Algorithm>> made;
   bench::all_reduce_loop(options, numbers, [&](std::span<float> part) {
     const bool flag = part.size() == 1;

@@ -1,9 +1,9 @@
-// Sums over a team of links: a contestant of all_reduce.py.
+// Adds up over a team of links, as a contestant of all_reduce.py.
 //
 //   all_reduce_links --way arena|tcp --ranks N --sizes BYTES,...
 //
-// Ranks are processes of this host; arena: links as they are by default on one, tcp: as between
-// hosts.
+// Ranks are processes of this host. arena: links as they are by default on one host. tcp: links as
+// between hosts.
 #include "actors/graph/allreduce/link_communicator.hpp"
 #include "bench/all_reduce/all_reduce_loop.hpp"
 #include "bench/all_reduce/all_reduce_processes.hpp"

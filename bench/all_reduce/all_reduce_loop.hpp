@@ -1,5 +1,5 @@
-// What every contestant of the all-reduce does on each of its ranks: sums of each size, checked
-// once before and once after, and timed in between. Rank 0 prints one line of JSON for each size.
+// Runs a contestant of the all-reduce on one rank: sums of each size, checked once before and once
+// after, and timed in between. Rank 0 prints one line of JSON for each size.
 #pragma once
 
 #include "CLI/CLI.hpp"
@@ -24,7 +24,7 @@ struct all_reduce_options {
   double seconds = 0.2;                                 ///< For each size.
 };
 
-/// What all contestants take on the command line.
+/// Declares the options of all contestants.
 inline void add_options(CLI::App& app, all_reduce_options& options) {
   app.add_option("--ranks", options.ranks, "Threads or processes")->check(CLI::Range(1, 64));
   app.add_option("--sizes", options.sizes, "Bytes to add up, such as 1024,65536")
@@ -33,8 +33,8 @@ inline void add_options(CLI::App& app, all_reduce_options& options) {
   app.add_option("--seconds", options.seconds, "For each size")->check(CLI::PositiveNumber);
 }
 
-/// `sum(numbers)` adds up the numbers of all ranks, in place; also a single one, which is not of
-/// `memory`.
+/// Times `sum(numbers)`, which adds up the numbers of all ranks in place. It also adds up a single
+/// number, which is not in `memory`.
 /// `memory`: as much as the largest size, touched before.
 template <class Sum>
 void all_reduce_loop(const all_reduce_options& options, std::span<float> memory, Sum sum) {
@@ -61,7 +61,7 @@ void all_reduce_loop(const all_reduce_options& options, std::span<float> memory,
     const auto numbers = memory.first(std::max<std::size_t>(bytes / sizeof(float), 1));
     check(numbers);
     std::ranges::fill(numbers, 0.0f);
-    // A sample of small sums is many of them: the clock must not count.
+    // A sample of small sums is many of them: the cost of reading the clock must not count.
     const std::size_t calls = std::clamp<std::size_t>((4 << 20) / bytes, 1, 100);
     std::vector<double> samples;
     const double begin = now();
@@ -70,7 +70,7 @@ void all_reduce_loop(const all_reduce_options& options, std::span<float> memory,
       for (std::size_t call = 0; call < calls; ++call)
         sum(numbers);
       samples.push_back((now() - start) / static_cast<double>(calls));
-      // All ranks do what rank 0 wants.
+      // All ranks go on as rank 0 decides.
       float go_on =
         options.rank == 0 && (samples.size() < 4 || now() - begin < options.seconds) ? 1 : 0;
       sum(std::span{&go_on, 1});
@@ -79,7 +79,7 @@ void all_reduce_loop(const all_reduce_options& options, std::span<float> memory,
     check(numbers);
     if (options.rank != 0)
       continue;
-    samples.erase(samples.begin()); // Warms up.
+    samples.erase(samples.begin()); // Warm-up.
     std::ranges::sort(samples);
     const double median = samples[samples.size() / 2];
     std::printf("{\"contestant\": \"%s\", \"ranks_are\": \"%s\", \"ranks\": %zu, \"bytes\": %zu, "

@@ -1,4 +1,4 @@
-// MPI_Allreduce, in place: a contestant of all_reduce.py, started by mpirun.
+// Runs MPI_Allreduce in place, as a contestant of all_reduce.py; mpirun starts it.
 //
 //   mpirun -n N all_reduce_mpi --sizes BYTES,... --name NAME
 #include "bench/all_reduce/all_reduce_loop.hpp"

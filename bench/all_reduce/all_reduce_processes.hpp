@@ -1,4 +1,4 @@
-// One process for each rank of a contestant of all_reduce.py; rank 0 is this one.
+// Runs one process for each rank of a contestant of all_reduce.py; rank 0 is this process.
 #pragma once
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 namespace troupe::bench {
 
-/// The exit status. Requires: no threads yet.
+/// Returns the exit status. Requires: no threads yet.
 template <class Body>
 int in_processes(std::size_t ranks, Body body) {
   std::vector<pid_t> others;

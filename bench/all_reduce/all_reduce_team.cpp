@@ -1,9 +1,9 @@
-// Sums over the ranks of a team: a contestant of all_reduce.py.
+// Adds up over the ranks of a team, as a contestant of all_reduce.py.
 //
 //   all_reduce_team --memory threads|shared|private --ranks N --sizes BYTES,... [--spin US]
 //
-// threads: ranks are threads, each with numbers of its own. The others are processes; their numbers
-// are in the common room, or private to each.
+// threads: ranks are threads, each with numbers of its own. Otherwise ranks are processes, whose
+// numbers are in the team's shared memory, or private to each.
 #include "bench/all_reduce/all_reduce_loop.hpp"
 #include "bench/all_reduce/all_reduce_processes.hpp"
 #include "kernels/executors/team.hpp"
@@ -23,7 +23,7 @@ struct team_run {
 };
 
 std::span<float> private_numbers(std::size_t count) {
-  // As every contestant has them: from malloc, touched before.
+  // All contestants have such memory: from malloc, touched before.
   auto* numbers = static_cast<float*>(std::aligned_alloc(4096, (count * 4 + 4095) / 4096 * 4096));
   std::fill(numbers, numbers + count, 0.0f);
   return {numbers, count};

@@ -19,7 +19,7 @@ constexpr const char *manifest_name = "manifest.json", *commit_name = "COMMIT";
 
 std::uint64_t below(damage_source& from, std::uint64_t end) { return from.dice() % end; }
 
-/// One of the files with at least so many bytes, each as likely, be it small or large.
+/// Returns a file of at least `bytes_min` bytes, each as likely, be it small or large.
 const named_file& any_file(damage_source& from, const file_tree& files, std::size_t bytes_min = 0) {
   std::vector<const named_file*> fitting;
   for (const auto& each : files)
@@ -77,7 +77,7 @@ file_changes swap_two_files(damage_source& from) {
   return {{one.first, other->second}, {other->first, one.second}};
 }
 
-/// Bytes that disks and file systems write together, and less.
+/// Returns a size in which disks and file systems write, or a smaller one.
 std::size_t any_block_bytes(damage_source& from, std::size_t file_bytes) {
   constexpr std::array<std::size_t, 4> sizes{16, 512, 4096, 65536};
   const auto fitting = std::ranges::count_if(sizes, [=](auto x) { return 2 * x <= file_bytes; });
@@ -95,7 +95,7 @@ file_changes swap_two_blocks(damage_source& from) {
   return {{name, changed}};
 }
 
-/// A write that the disk lost.
+/// Blanks a block, as if the disk lost a write.
 file_changes blank_a_block(damage_source& from) {
   const auto& [name, content] = any_file(from, from.files, 32);
   const auto bytes = any_block_bytes(from, content.size());
@@ -121,12 +121,12 @@ file_changes break_the_seal(damage_source& from) {
   case 3: return {{name, std::nullopt}};
   case 4: return {{name, random_bytes(from, content.size())}};
   case 5: return {{name, other.at(name)}};
-  default: // They fit together.
+  default: // These two fit together.
     return {{manifest_name, other.at(manifest_name)}, {commit_name, other.at(commit_name)}};
   }
 }
 
-/// A backup that was put back over it, in part.
+/// Puts a file of a backup over the checkpoint.
 file_changes put_an_older_file_over_it(damage_source& from) {
   const auto& other = any_other(from);
   const auto& [name, content] = any_file(from, other);
@@ -137,7 +137,7 @@ file_changes add_a_file(damage_source& from) {
   const auto& [name, content] = any_file(from, any_other(from));
   const auto folder = any_file(from, from.files).first;
   const auto end = folder.find('/');
-  // Beside the manifest nobody looks for files, so nobody minds what lies there.
+  // No reader looks for files beside the manifest, so a file there does no harm.
   const auto home = end == std::string::npos ? "chain-0" : folder.substr(0, end);
   const auto added =
     home + "/0000" + std::to_string(10 + below(from, 90)) + (below(from, 2) == 0 ? ".log" : ".sst");
@@ -183,7 +183,7 @@ bool changes_nothing(const file_tree& files, const file_changes& changes) {
 
 void write_changes(const fs::path& folder, const file_changes& changes) {
   for (const auto& [name, content] : changes) {
-    // A new file: nothing else may have the old one's content.
+    // A new file: other hard links keep the old content.
     fs::remove(folder / name);
     if (!content)
       continue;

@@ -1,4 +1,4 @@
-// Random damages of a checkpoint's files, as disks, kernels and people do them.
+// Makes random damages of a checkpoint's files, as disks, kernels and people do.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ using file_tree = std::map<std::string, std::string>;
 
 file_tree read_tree(const std::filesystem::path& folder);
 
-/// New content of files; none: the file is gone.
+/// New content of files; nullopt: the file is gone.
 using file_changes = std::map<std::string, std::optional<std::string>>;
 
-/// What damages choose from.
+/// The choices for a damage.
 struct damage_source {
   std::mt19937_64 dice;
-  const file_tree& files; ///< Of the checkpoint to be damaged.
-  /// Those taken before it; of the first one, those taken after it. Not empty.
+  const file_tree& files; ///< Files of the checkpoint to be damaged.
+  /// Checkpoints taken before it, or for the first one after it. Not empty.
   std::vector<const file_tree*> others;
 };
 
@@ -34,11 +34,11 @@ struct damage_kind {
 
 const std::vector<damage_kind>& damage_kinds();
 
-/// Whether all is as it was: two equal files that were swapped, say.
+/// Returns true if all stays as it was, as after a swap of two equal files.
 bool changes_nothing(const file_tree& files, const file_changes& changes);
 
 void write_changes(const std::filesystem::path& folder, const file_changes& changes);
-/// Puts back what the changes took.
+/// Undoes the changes.
 void repair(const std::filesystem::path& folder, const file_tree& files,
             const file_changes& changes);
 

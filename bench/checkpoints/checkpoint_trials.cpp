@@ -1,5 +1,5 @@
-// Whether checkpoints can be trusted: random damages, each of which must be noticed, and restores
-// on other numbers of servers, each of which must give the same bytes.
+// Tests whether checkpoints can be trusted. Each of many random damages must be noticed, and each
+// restore on another number of servers must give the same bytes.
 #include "bench/checkpoints/damage_trials.hpp"
 #include "bench/checkpoints/restore_trials.hpp"
 #include "bench/report.hpp"
@@ -26,7 +26,7 @@ struct options {
 
 double figure(std::uint64_t x) { return static_cast<double>(x); }
 
-/// The exit status.
+/// Prints the errors and returns the exit status.
 int tell(const std::vector<std::string>& wrong) {
   constexpr std::size_t lines_max = 20;
   for (std::size_t i = 0; i < wrong.size() && i < lines_max; ++i)

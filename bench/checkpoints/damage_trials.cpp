@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::uint32_t trial_servers = 3;
 constexpr std::uint64_t checkpoints = 5, clocks_until_first = 8;
-/// The servers start anew before this one: their files then begin with the same names again, but
-/// have other content.
+/// The servers restart before this checkpoint: their files then begin with the same names again,
+/// but have other content.
 constexpr std::uint64_t first_of_new_writers = 3;
 
-/// A checkpoint and what was in memory when it was taken.
+/// A checkpoint, and the memory at its cut.
 struct specimen {
   storage::manifest whole;
   std::vector<partition_image> images;
@@ -34,7 +34,7 @@ struct specimen {
   file_tree files;
 };
 
-/// What was done to one checkpoint.
+/// The damage of one checkpoint.
 struct damage {
   std::size_t specimen = 0;
   std::size_t kind = 0;
@@ -42,7 +42,7 @@ struct damage {
   bool has_effect = false;
 };
 
-/// What does a trial again: so many damages, drawn from that seed.
+/// Repeats a trial: its number of damages and its seed.
 struct trial_options {
   std::uint64_t count, seed;
 };
@@ -51,9 +51,9 @@ class trials {
 public:
   trials();
 
-  /// At most so many damages; how many there were.
+  /// Runs a trial of at most `damages_max` damages. Returns their number.
   std::uint64_t run(std::uint64_t seed, std::uint64_t damages_max);
-  /// After the last trial all must be as it was before the first.
+  /// Checks that after the last trial all is as it was before the first.
   void check_repaired();
 
   damage_result result;
@@ -104,7 +104,7 @@ trials::trials() {
     result.kinds.push_back({.kind = kind.name});
 }
 
-/// Newest first.
+/// Chooses the damages, newest checkpoint first.
 std::vector<damage> trials::choose(std::uint64_t seed, std::uint64_t damages_max) const {
   std::mt19937_64 dice{seed};
   std::vector<damage> chosen;
@@ -126,7 +126,7 @@ std::vector<damage> trials::choose(std::uint64_t seed, std::uint64_t damages_max
   return chosen;
 }
 
-/// What the search should find.
+/// Returns the checkpoint that the search should find.
 std::optional<std::size_t> trials::newest_whole(const std::vector<damage>& damages) const {
   for (const auto& done : damages)
     if (!done.has_effect)
@@ -181,7 +181,7 @@ void trials::judge(const std::vector<damage>& damages, trial_options trial) {
   }
 }
 
-/// It took `good`, and refused each newer one by name.
+/// Returns true if the search took `good`, and refused each newer one by name.
 bool trials::is_found(const std::optional<std::size_t>& good, const storage::found& found) const {
   const auto refused = specimens_.size() - (good ? *good + 1 : 0);
   if (found.newest.has_value() != good.has_value() || found.refused.size() != refused)

@@ -13,17 +13,17 @@ namespace troupe::bench {
 
 namespace {
 
-/// Of each sparse table; in 8 partitions that is one full slab and a part of another in most.
+/// Rows of each sparse table: most of the 8 partitions have one full slab and a part of another.
 constexpr std::uint64_t rows = 200;
-/// 33 KiB in a slab of 16 rows.
+/// A slab of 16 rows has 33 KiB.
 constexpr std::uint32_t row_width = 520;
-// A batch changes a part only, so that of two checkpoints the second has old and new files.
+// A batch changes only a part, so that the second of two checkpoints has old and new files.
 constexpr std::size_t rows_a_batch = 12;
 constexpr std::uint64_t one_block_of = 6;
 
 [[noreturn]] void fail(const failure& why) { throw std::runtime_error{why.text}; }
 
-/// Random numbers that cost nothing to begin with: splitmix64.
+/// Random numbers that cost little to begin with: splitmix64.
 class number_source {
 public:
   using result_type = std::uint64_t;
@@ -39,7 +39,7 @@ private:
   std::uint64_t state_;
 };
 
-/// Numbers in [-1, 1).
+/// Draws numbers in [-1, 1).
 void draw_gradient(number_source source, std::uint64_t count, float* into) {
   for (std::uint64_t i = 0; i < count; ++i)
     into[i] = static_cast<float>(static_cast<std::int64_t>(source())) * 0x1p-63f;
@@ -227,7 +227,7 @@ storage::cut local_server::cut(std::uint64_t checkpoint) {
 
 std::vector<partition_image> local_server::carry_out(shard_effects& effects) {
   std::vector<partition_image> pinned;
-  std::vector<const push_request*> updates;          // Of the entry that is pending.
+  std::vector<const push_request*> updates;          // Pushes of the pending entry.
   for (std::size_t i = 0; i < effects.size(); ++i) { // Each may append more.
     const auto effect = effects[i];
     if (const auto* entry = std::get_if<propose_effect>(&effect)) {

@@ -1,5 +1,5 @@
-// The servers of a job in this process and without actors: of each, what it decides and the values
-// that it keeps. They go through the code that server actors run, one event after the other.
+// Runs the servers of a job in this process and without actors: the decider and the values of each.
+// They go through the code that server actors run, one event after the other.
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
@@ -16,31 +16,31 @@
 
 namespace troupe::bench {
 
-/// Which tables go by clocks; the others are asp.
+/// The tables that go by clocks; the others are asp.
 enum class bsp_tables { none, all, every_other };
 
-/// A small job whose steps change every kind of state: dense tables with each of the optimisers,
-/// two sparse tables of which most partitions have two slabs. 60 batches of 3 workers: a bsp clock
-/// has 3 slots.
+/// Returns a small job whose steps change every kind of state. It has dense tables with each of the
+/// optimisers, and two sparse tables of which most partitions have two slabs. It has 60 batches and
+/// 3 workers: a bsp clock has 3 slots.
 job_spec stateful_job(bsp_tables which);
 
-/// Keys of the sparse tables' rows, ascending.
+/// Returns the keys of the sparse tables' rows, ascending.
 std::vector<std::uint64_t> row_keys_of_job();
 
 class local_server {
 public:
-  /// With the initial values.
+  /// Begins with the initial values.
   local_server(const job_spec& job, chain_id self, const std::vector<partition_id>& partitions);
-  /// With what a checkpoint holds of its partitions. Throws std::runtime_error.
+  /// Begins with a checkpoint's content of its partitions. Throws std::runtime_error.
   local_server(const job_spec& job, chain_id self, const std::vector<partition_image>& restored);
 
-  /// Pushes what batch brings to this server: a function of the batch, the table, and the block or
-  /// key, on however many servers. Throws std::runtime_error where it is refused.
+  /// Pushes this server's part of a batch: a function of the batch, the table, and the block or
+  /// key, on any number of servers. Throws std::runtime_error if the push is refused.
   void push(batch_id batch);
-  /// Of this moment. Throws std::runtime_error.
+  /// Returns a cut of this moment. Throws std::runtime_error.
   storage::cut cut(std::uint64_t checkpoint);
 
-  /// Writes what it has of the job's parameters to their places.
+  /// Writes this server's values of the job's parameters to their places.
   void export_to(std::vector<std::vector<float>>& parameters) const;
 
   const shard& decider() const { return decider_; }
@@ -52,7 +52,7 @@ private:
   bool owns(partition_id partition) const { return owned_[partition.value]; }
   push_request made_of(batch_id batch) const;
   void add_rows(batch_id batch, table_id table, push_request& to) const;
-  /// Carries out what the decider asks for; the cut that it asks for, if any.
+  /// Carries out the decider's effects. Returns the images of a cut among them.
   std::vector<partition_image> carry_out(shard_effects& effects);
 
   job_spec job_;
@@ -67,19 +67,20 @@ private:
 using local_servers = std::vector<local_server>;
 
 local_servers fresh_servers(const job_spec& job, std::uint32_t servers);
-/// As many as you like, whoever wrote the checkpoint. Throws std::runtime_error.
+/// Restores a checkpoint on any number of servers. Throws std::runtime_error.
 local_servers restored_servers(const job_spec& job, std::uint32_t servers,
                                const std::filesystem::path& directory, std::uint64_t checkpoint);
 
-/// Values of each dense table, and of each sparse one those of all keys, as an export brings them.
+/// Returns the values of each dense table, and those of all keys of each sparse one, as an export
+/// does.
 std::vector<std::vector<float>> parameters_of(const job_spec& job, const local_servers& servers);
 
-/// What the servers hold, ordered by partition.
+/// Returns all partitions of the servers, ordered by partition.
 std::vector<partition_image> images_of(local_servers& servers);
 
 /// One for each server.
 using writer_list = std::vector<std::unique_ptr<storage::checkpoint_writer>>;
-/// Throws std::runtime_error.
+/// Opens the writers. Throws std::runtime_error.
 writer_list open_writers(const std::filesystem::path& directory, std::size_t servers);
 /// Writes the servers' cuts of this moment and commits them. Throws std::runtime_error.
 storage::manifest commit_cut(const std::filesystem::path& directory, const job_spec& job,

@@ -28,12 +28,12 @@ constexpr std::array<kind, 3> kinds{
 
 /// Clocks until the first checkpoint and the second, which adds to it; the job has 20.
 constexpr std::uint64_t first_clocks = 10, second_clocks = 11;
-constexpr std::uint64_t number = 2; ///< Of the checkpoint that is restored.
+constexpr std::uint64_t number = 2; ///< The checkpoint that is restored.
 
 // -- training ----------------------------------------------------------------------------------
 
-/// Whole clocks, their batches in any order. Where no table is bsp, a batch may also be late: a
-/// server's marks then have holes, and others than the next server's.
+/// Trains whole clocks, their batches in any order. If no table is bsp, a batch may also be late: a
+/// server's applied batches then have holes, and not those of the next server.
 void train(const job_spec& job, local_server& server, std::uint64_t from, std::uint64_t to,
            std::mt19937_64& dice) {
   for (auto clock = from; clock < to; ++clock) {
@@ -47,7 +47,8 @@ void train(const job_spec& job, local_server& server, std::uint64_t from, std::u
   }
 }
 
-/// Some slots of a clock, not all: bsp tables wait for the rest, asp tables have them at once.
+/// Pushes some slots of a clock, not all: bsp tables wait for the rest, asp tables apply them at
+/// once.
 void begin_clock(const job_spec& job, local_server& server, std::uint64_t clock,
                  std::mt19937_64& dice) {
   const auto missing = dice() % job.workers;
@@ -64,14 +65,14 @@ void train_to_the_end(const job_spec& job, local_servers& servers) {
 
 // -- comparing ---------------------------------------------------------------------------------
 
-/// A server counts the updates that it applied; partitions that come together have one count.
+/// Clears the servers' counts of applied pushes: partitions that come together have one count.
 images without_counts(images all) {
   for (auto& image : all)
     image.version = 0;
   return all;
 }
 
-/// Of slabs' versions all that counts is whether they change.
+/// Clears slabs' versions as well: only their changes matter.
 images without_versions(images all) {
   for (auto& image : all)
     for (auto& slab : image.slabs)
@@ -83,7 +84,7 @@ const partition_image& image_of(const images& all, partition_id partition) {
   return all.at(partition.value);
 }
 
-/// Batches applied to all tables in all of a server's partitions.
+/// Returns the batches applied to all tables in all of a server's partitions.
 batch_set marks_in_all(const job_spec& job, const local_server& server, const images& truth) {
   batch_set everywhere{batch_id{job.batches()}};
   for (const auto& x : server.decider().partitions())
@@ -119,7 +120,7 @@ bool has_all_batches(const job_spec& job, const local_servers& servers) {
 
 // -- trials ------------------------------------------------------------------------------------
 
-/// The moment of the cut, and the end of those who were not interrupted.
+/// The state at the cut, and at the end of the uninterrupted run.
 struct truth {
   images at_cut;
   std::vector<std::vector<float>> parameters;
@@ -128,7 +129,7 @@ struct truth {
   std::vector<std::vector<float>> parameters_at_end;
 };
 
-/// Adds one to what is right.
+/// Adds one to `figure` if `right`, else an error.
 void count(bool right, std::uint64_t& figure, const char* what, std::uint32_t servers,
            restore_figures& figures) {
   if (right)

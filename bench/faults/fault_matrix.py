@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The fault matrix: 19 kinds of faults by 13 checkers. A cell says how often the fault took place
-in runs that the checker judged, or why there can be no such run.
+"""Prints the fault matrix: 19 kinds of faults by 13 checkers. A cell says how often the fault took
+place in runs that the checker examined, or why there can be no such run.
 
 usage: bench/faults/fault_matrix.py FOLDER_OF_PROGRAMS [--quick] [--markdown] [--only RUNNER...]
 
@@ -39,12 +39,12 @@ CHECKERS = {
     "C5": "monotonic reads", "C6": "replica equality", "C7": "checkpoint consistency",
     "C8": "no bad checkpoint", "C9": "evictions", "C10": "liveness", "C11": "training equality",
     "C12": "resources", "C13": "vacuity"}
-# Over all runners, with the default amount of work.
+# Least counts over all runners, for the default amount of work.
 MINIMA = {"F1": 1000, "F2": 10, "F3": 1000, "F4": 1000, "F5": 1000, "F6": 1000, "F7": 1, "F8": 1000,
           "F9": 10, "F10": 3, "F11": 40, "F12": 40, "F13": 1000, "F14": 20, "F15": 100, "F16": 1000,
           "F17": 3, "F18": 1000, "F19": 40}
 
-# Which faults the simulator's rows count; all of them must be there. Some rows count as two kinds.
+# Faults that the simulator's rows count; all rows must be there. Some rows count as two kinds.
 SIMULATED = {
     "servers killed": ("F1",), "workers killed": ("F1",),
     "restarts unnoticed": ("F2",), "servers paused": ("F3",),
@@ -52,9 +52,9 @@ SIMULATED = {
     "servers deaf": ("F5",), "letters lost": ("F6",), "letters doubled": ("F6",),
     "slow saves": ("F9",), "parts not written": ("F10",),
     "logs not written": ("F10",), "checkpoints unreadable": ("F12",),
-    "coordinators killed": ("F13",), "chains lost": ("F14",), "chains restored": ("F14",),
+    "coordinators killed": ("F13",), "shards lost": ("F14",), "shards restored": ("F14",),
     "workers as backups": ("F15",), "servers added": ("F18",), "servers drained": ("F18",),
-    "chains moved": ("F18",)}
+    "shards moved": ("F18",)}
 JUDGED_BY_WORLD = {"chain": "C1 C2 C5 C6 C10 C13",
                    "job": "C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C13"}
 CHAOS = {
@@ -65,7 +65,7 @@ CHAOS = {
     "flipped bit": "F12"}
 DAMAGES = {"truncated": "F11", "a file emptied": "F11", "a block of zeros": "F11"}
 
-SKIPPED = 77  # An exit status.
+SKIPPED = 77  # Exit status of a runner that was skipped.
 NO_READER = "only the simulator sees every read and what its reader had been told"
 # Cells without a run: (faults, checkers, why). The first that fits counts.
 REASONS = (
@@ -88,7 +88,7 @@ def outcomes(pairs):
 
 
 def told(words, seconds=600):
-    """What a program said; violations where its status is not 0."""
+    """Returns the output of a program. Raises Violation unless its status is 0."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                           timeout=seconds, check=False)
     said = done.stdout + done.stderr
@@ -99,7 +99,7 @@ def told(words, seconds=600):
 
 
 def rows(said):
-    """{"servers killed": 12}; the sum, where a row has a number for each kind of job."""
+    """Returns counts by row: {"servers killed": 12}. Adds up a row's numbers for kinds of jobs."""
     return {name: sum(map(int, counts.split()))
             for name, counts in re.findall(r"^ +(\S.*?)  +(\d+(?: +\d+)*)(?:  too few.*)?$", said, re.M)}
 
@@ -116,7 +116,7 @@ def simulated(asked, home):
         for name, count in rows(said).items():
             counts.update(dict.fromkeys(SIMULATED.get(name, ()), count))
             missing.discard(name)
-        # In each of them every process has a clock of its own rate.
+        # In each history every process has a clock of its own rate.
         counts["F8"] += int(re.search(r"(\d+) histories", said)[1])
         found.append(Outcome(counts, judged.split()))
     runs.require(not missing, "C13 vacuity", f"troupe sim counts no {missing}")
@@ -125,7 +125,7 @@ def simulated(asked, home):
 
 def stragglers(asked, home):
     said = told([asked.programs / "troupe", "sim", "--stragglers", "--worker-hours", asked.hours])
-    # case, worker-hours, steps, stragglers, evictions of them, never out
+    # Columns: case, worker-hours, steps, stragglers, slow out, never out, well out, within.
     found = re.findall(r"^.*?  +\d+ +\d+ +(\d+) +\d+ +\d+ +\d+ +\d+ s$", said, re.M)
     return [Outcome({"F15": sum(map(int, found))}, ["C9", "C13"])]
 
@@ -139,7 +139,7 @@ def chaos(*words):
             if name in CHAOS:
                 counts[CHAOS[name]] += count
                 counts["F1"] += count if name == "kill coordinator" else 0
-            if name == "chains restored":
+            if name == "shards restored":
                 counts["F14"] += count
         return [Outcome(counts, re.findall(r"^(C\d+) .*? holds ", said, re.M))]
     return runner
@@ -246,7 +246,7 @@ def total(found):
 
 
 def fill(found):
-    """{(fault, checker): text}, [(reason, letter)], cells that are neither."""
+    """Returns {(fault, checker): text}, [(reason, letter)], and cells without count or reason."""
     cells, letters, empty = {}, {}, []
     for fault in FAULTS:
         for checker in CHECKERS:
@@ -304,7 +304,7 @@ def run(asked):
         except runs.Violation as why:
             seen = "VIOLATED " + ": ".join(why.args).replace("\n", "; ")
             wrong.append(f"{name}: {seen}")
-        except Exception as why:  # A runner that breaks has judged nothing.
+        except Exception as why:  # A runner that breaks has checked no run.
             traceback.print_exc()
             seen = f"FAILED {type(why).__name__}: {why}"
             wrong.append(f"{name}: {seen}")

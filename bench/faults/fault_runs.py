@@ -1,4 +1,4 @@
-"""Real jobs under faults, for fault_matrix.py: what is done to one, and what has to hold then."""
+"""Runs real jobs under faults for fault_matrix.py, and checks that each property still holds."""
 import collections
 import contextlib
 import json
@@ -23,15 +23,15 @@ from damaged_checkpoints import committed, flip, tear  # noqa: E402
 WORKERS, SERVERS, ELEMENTS = 5, 3, 10_000  # Fewer workers are not compared with each other.
 STALENESS = 3
 RSS_LIMIT, DESCRIPTORS_LIMIT = 512e6, 512
-DEATH_S = 10  # By then a death is told of.
-NOTICE_S = 1.0  # And by then the members that are active are counted anew.
-DURABLE_S = 20  # By then a server makes a file durable, however slow the machine is.
+DEATH_S = 10  # A death is reported within this time.
+NOTICE_S = 1.0  # Then the active members are counted anew within this time.
+DURABLE_S = 20  # A server makes a file durable within this time, however slow the machine is.
 OTHER_VERSIONS = (0, 1, 2, 3, 4, 99)
 PROTOCOL_MAGIC = b"TROUPE\r\n"
 
 
 class Violation(Exception):
-    """(checker, what was seen)"""
+    """Arguments: the checker, and the observation that violates it."""
 
 
 def require(holds, checker, why):
@@ -40,7 +40,7 @@ def require(holds, checker, why):
 
 
 class Job:
-    """One job, perhaps on two hosts, what was done to it, and who may be given up for that."""
+    """A job on one or two hosts, counts of its faults, and members that may be lost for them."""
 
     def __init__(self, home, programs, name, program, words, line=None, seed=1):
         self.home, self.programs, self.name = home / name, programs, name
@@ -70,7 +70,7 @@ class Job:
         return {who: pid for run in self.runs for who, pid in run.processes().items()}
 
     def pick(self, role):
-        """(role, index) and pid of one that runs just now."""
+        """Returns name and pid of a running process of this role, drawn at random."""
         found = [(who, pid) for who, pid in sorted(self.processes().items()) if who[0] == role]
         require(found, "C10 liveness", f"no {role} runs")
         who, pid = self.dice.choice(found)
@@ -79,15 +79,18 @@ class Job:
         return name, pid
 
     def heal(self, seconds=30, lost=(), since=0):
-        """Until a new line shows all members active; the end of `lost` is told of after `since`."""
+        """Waits until fresh progress shows all members active, and the loss of each of `lost` is
+        among the events from number `since` on.
+        """
         def whole():
             require(self.run.launcher.poll() is None, "C13 vacuity", "it ended among the faults")
-            found = re.findall(r"active members (\d+)", self.run.out[before:])
-            return found and int(found[-1]) >= SERVERS + WORKERS
+            found = cluster.matching(self.run.events[before:], "progress")
+            return found and found[-1]["active"] >= SERVERS + WORKERS
         for who in lost:
-            cluster.poll(lambda: f"] {who} lost" in self.run.out[since:], DEATH_S, f"'{who} lost'")
+            cluster.poll(lambda: cluster.matching(self.run.events[since:], *cluster.LOSSES,
+                                                  member=who), DEATH_S, f"the loss of {who}")
         time.sleep(NOTICE_S)
-        before = len(self.run.out)
+        before = len(self.run.events)
         try:
             cluster.poll(whole, seconds, "all members active")
         except AssertionError as why:
@@ -98,11 +101,11 @@ class Job:
         for pid in self.processes().values():
             try:
                 self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{pid}/fd")))
-            except OSError:  # It ended meanwhile.
+            except OSError:  # The process ended meanwhile.
                 pass
 
     def finish(self, seconds=120):
-        """Judges what every run has to keep."""
+        """Waits for the end of all runs and checks the properties that hold for every run."""
         for run in self.runs:
             try:
                 status = run.wait(time.monotonic() - run.started + seconds)
@@ -111,8 +114,7 @@ class Job:
             require(status == 0, "C10 liveness", f"status {status}: {run.err.strip()[-300:]}")
         lost = [x for x in self.run.report["recoveries"] if x["recovered_ms"] is None]
         require(not lost, "C10 liveness", f"not recovered: {lost}")
-        given_up = set(re.findall(r"\] (\w+(?: \d+)?) lost", self.run.out)
-                       + re.findall(r"(worker \d+) .*is out for", self.run.out))
+        given_up = set(self.run.members_of(*cluster.LOSSES, "worker_evicted"))
         require(given_up <= self.victims, "C9 evictions", f"{given_up - self.victims} had no fault")
         peak = max(self.run.report["peak_rss_bytes"].values())
         require(peak < RSS_LIMIT, "C12 resources", f"{peak / 1e6:.0f} MB")
@@ -125,12 +127,12 @@ class Job:
             run.end()
 
 
-# -- faults: each is over, and the job whole again, when it returns --
+# -- faults: each function returns when the fault is over and all members are active again --
 
 def kill(role):
     def fault(job):
         who, pid = job.pick(role)
-        since = len(job.run.out)
+        since = len(job.run.events)
         os.kill(pid, signal.SIGKILL)
         job.counts["F1"] += 1
         job.counts["F13"] += role == "coordinator"
@@ -141,7 +143,7 @@ def kill(role):
 def kill_all_servers(job):
     servers = [f"server {index}" for index in range(SERVERS)]
     job.victims.update(servers)
-    since = len(job.run.out)
+    since = len(job.run.events)
     for (role, _), pid in job.processes().items():
         if role == "server":
             os.kill(pid, signal.SIGKILL)
@@ -163,7 +165,7 @@ def stop(role, seconds):
 
 
 def tamper(how, seconds, number):
-    """With calls that make files durable, of all servers: only heads of chains need them."""
+    """Tampers with all servers' calls that make files durable; only heads of chains need them."""
     def fault(job):
         servers = [x for (role, _), pid in job.processes().items() if role == "server"
                    for x in ("-p", str(pid))]
@@ -193,15 +195,15 @@ failed_sync = tamper("error=EIO", 2.5, "F10")
 
 
 def full_disk(job):
-    """Until a checkpoint failed for it."""
+    """Fills the disk until a checkpoint fails for lack of space."""
     where = job.home / "disk"
-    since = len(job.run.out)
+    since = len(job.run.events)
 
     def failed():
         with open(where / "fill", "ab", buffering=0) as file, contextlib.suppress(OSError):
             while True:  # Servers remove files meanwhile.
                 file.write(bytes(4096))
-        return re.search(r"checkpoint \d+ failed", job.run.out[since:])
+        return cluster.matching(job.run.events[since:], "checkpoint_failed")
     try:
         cluster.poll(failed, DURABLE_S, "a checkpoint that fails")
     except AssertionError as why:
@@ -212,7 +214,7 @@ def full_disk(job):
 
 
 def doors(pid):
-    """Ports of loopback where a process listens."""
+    """Returns the ports of loopback on which a process listens."""
     inodes = set()
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -225,14 +227,14 @@ def doors(pid):
 
 
 def strangers(job):
-    """Nonsense, a huge frame, silence, and peers of other protocol versions, at every door."""
+    """Sends nonsense, a huge frame, silence and other protocol versions to every open port."""
     secret = job.dice.randbytes(16)
     said = {"nonsense": job.dice.randbytes(3000),
             "a huge frame": PROTOCOL_MAGIC + struct.pack("<8I", *[0xFFFFFFFF] * 8),
             "silence": b""}
     for version in OTHER_VERSIONS:
         said[version] = PROTOCOL_MAGIC + struct.pack("<II", version, 0) + secret
-    with contextlib.ExitStack() as silent:  # Until the job was seen to be whole.
+    with contextlib.ExitStack() as silent:  # Connections stay open until the job was whole.
         for pid in job.processes().values():
             for port in doors(pid):
                 for what, words in said.items():
@@ -250,7 +252,7 @@ def strangers(job):
 
 
 def resize(job):
-    """A server comes while one is killed, and leaves while another is stopped."""
+    """Adds a server while a worker is killed, and drains it while a server is stopped."""
     def troupe(*words):
         return subprocess.Popen([job.programs / "troupe", *words], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
@@ -307,29 +309,29 @@ def unreliable_line(job):
 # -- jobs --
 
 def check_sums(run):
-    require(cluster.is_exact(run.out, ELEMENTS), "C1 exactly once", "a sum is wrong")
+    require(cluster.is_exact(run.events, ELEMENTS), "C1 exactly once", "a sum is wrong")
     require(run.report["test_accuracy"] == 1.0, "C3 conservation", "a sum is wrong")
     return {"C1", "C3"}
 
 
 def straggling(step_ms):
-    """The last worker is 5 times as slow as the others. It stays, as jobs have to be whole again; a
-    quarter of the usual times, as they are short.
+    """Returns options that make the last worker 5 times as slow as the others. It is not evicted,
+    as jobs have to be whole again. Detection takes a quarter of its usual times, as jobs are short.
     """
     return ["--stragglers", "demote", "--straggler-time-scale", 4,
             *cluster.slow([step_ms] * (WORKERS - 1) + [5 * step_ms])]
 
 
 def check_straggler(job):
-    seen = f"worker {WORKERS - 1} is slow, nobody waits for it any more"
-    require(seen in job.run.out, "C13 vacuity", "the detector did not see the straggler")
+    seen = job.run.told("worker_demoted", member=f"worker {WORKERS - 1}")
+    require(seen, "C13 vacuity", "the detector did not see the straggler")
     job.counts["F15"] += 1
     return set()
 
 
 @contextlib.contextmanager
 def small_disk(job):
-    """A directory of its own, for as long as the job lives."""
+    """Mounts a file system of 192 MB for the job until it ends."""
     where = job.home / "disk"
     where.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", where], check=True)
@@ -341,8 +343,8 @@ def small_disk(job):
 
 
 def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=1):
-    """count_batches under ssp, whose sums prove that each batch counts once. With replicas its
-    record is replayed; then its newest checkpoints are damaged and it goes on from an older one,
+    """Runs count_batches under ssp, whose sums prove that each batch counts once. With replicas its
+    trace is replayed. Then its two newest checkpoints are damaged, and it goes on from an older one
     on another number of servers.
     """
     samples = 60 * WORKERS * seconds  # A step takes 15 ms and more.
@@ -356,8 +358,8 @@ def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=
         if replicas > 1:
             cluster_words += ["--record", job.home / "record"]
         start_on_hosts(job, cluster_words)
-        job.run.await_text(f"training with {WORKERS} workers")
-        job.run.await_text("checkpoint 1 committed")
+        job.run.await_event("training_started", workers=WORKERS)
+        job.run.await_event("checkpoint_committed", checkpoint=1)
         for fault in faults:
             fault(job)
         job.measure()
@@ -378,22 +380,22 @@ def start_on_hosts(job, words):
     where = f"{bad_line.ADDRESSES[0]}:7777"
     plain = "--allow-plaintext-on-network"
     job.start(*words, "--listen", where, plain, "--here", "server:0,server:1,worker:0,worker:1")
-    job.run.await_text("without encryption")
-    # Clocks that differ by a day.
+    job.run.await_event("note", text=re.compile("without encryption"))
+    # The two hosts' clocks differ by a day.
     job.start(*words, "--join", where, plain, "--here", "server:2,worker:2,worker:3,worker:4",
               host=1, prefix=("unshare", "-T", "--boottime", "100000", "--monotonic", "100000"))
     job.counts["F8"] += 1
 
 
 def tool(job, *words):
-    """Status and words of the program once more, with other options and without the line."""
+    """Runs the job's program with more options and without the line. Returns status and output."""
     done = subprocess.run([*map(str, job.words), *map(str, words)], capture_output=True, text=True,
                           timeout=120, cwd=job.home, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 def replay(job, checkpoints):
-    """Replicas that recorded different histories are refused."""
+    """Replays the trace, which fails if replicas recorded different histories."""
     status, said = tool(job, "--replay", job.home / "record", "--compare", checkpoints)
     checker = "C6 replica equality" if "differ" in said else "C11 training equality"
     require(status == 0 and "equal to" in said, checker, said[-300:])
@@ -407,10 +409,14 @@ def go_on(job, checkpoints):
     file = job.home / "again.json"
     status, said = tool(job, "--resume", "--checkpoint", checkpoints, "--servers", SERVERS + 1,
                         "--run-dir", job.home / "again", "--report", file)
-    refused = set(re.findall(r"checkpoint (\d+) in .* is damaged", said))
+    events = cluster.read_events(job.home / "again/events.jsonl")
+    damaged = cluster.matching(events, "note", "checkpoint_damaged", "checkpoint_skipped",
+                               text=re.compile("is damaged"))
+    refused = {number for x in damaged
+               for number in re.findall(r"checkpoint (\d+) in .* is damaged", x["text"])}
     require(refused == {str(int(x.name)) for x in newest[-2:]}, "C8 no bad checkpoint", said[-300:])
     require(status == 0, "C10 liveness", said[-300:])
-    require(cluster.is_exact(said, ELEMENTS), "C7 checkpoint consistency", said[-300:])
+    require(cluster.is_exact(events, ELEMENTS), "C7 checkpoint consistency", said[-300:])
     report = json.loads(file.read_text())
     require(report["test_accuracy"] == 1.0, "C3 conservation", "a sum is wrong")
     require(report["staleness_clocks"]["max"] <= STALENESS, "C4 staleness", "after --resume")
@@ -420,7 +426,9 @@ def go_on(job, checkpoints):
 
 
 def bsp_job(home, programs, name, epochs, data="digits", seed=1):
-    """Of real numbers, which end in the same bytes whatever happens; and the run without faults."""
+    """Returns a job on real numbers, whose result is the same to the last bit under any fault. Runs
+    it once without faults, as the reference.
+    """
     words = ["--sync", "bsp", "--model", "mlp:16", "--batch", 256, "--workers", WORKERS, "--data",
              data, "--epochs", epochs, "--seed", 7]
     job = Job(home, programs, name, "async_sgd", words, seed=seed)
@@ -441,9 +449,9 @@ def training(home, programs, name, epochs, faults, data="digits", seed=1):
         job.start("--servers", SERVERS, "--checkpoint", disk / "checkpoints",
                   "--checkpoint-every", "300ms", "--export", job.home / "hurt.npz",
                   *straggling(20))
-        job.run.await_text(f"training with {WORKERS} workers")
+        job.run.await_event("training_started", workers=WORKERS)
         if faults:
-            job.run.await_text("checkpoint 1 committed")
+            job.run.await_event("checkpoint_committed", checkpoint=1)
         for fault in faults:
             fault(job)
         job.measure()
@@ -453,7 +461,7 @@ def training(home, programs, name, epochs, faults, data="digits", seed=1):
 
 
 def resumed(home, programs, name, epochs, damages, seed=1):
-    """All processes are killed, the newest checkpoint is damaged, the job resumed; repeatedly."""
+    """Repeatedly kills all processes, damages the newest checkpoint, and resumes the job."""
     job = bsp_job(home, programs, name, epochs, seed=seed)
     checkpoints = job.home / "checkpoints"
     words = ["--servers", SERVERS, "--checkpoint", checkpoints, "--checkpoint-every", "300ms",
@@ -462,15 +470,16 @@ def resumed(home, programs, name, epochs, damages, seed=1):
         job.start(*words)
         for damage in damages:
             last = job.runs[-1]
-            cluster.poll(lambda: last.out.count(" committed") > 2, 60, "checkpoints")
+            cluster.poll(lambda: len(last.told("checkpoint_committed")) > 2, 60, "checkpoints")
             last.signal(signal.SIGKILL)
             last.wait()
             job.counts["F1"] += 1 + SERVERS + WORKERS
             job.counts["F14"] += 1
             damage(job, committed(checkpoints)[-1])
             again = job.start(*words, "--resume")
-            again.await_text("training with")
-            require("is damaged" in again.out, "C8 no bad checkpoint", again.out[-300:])
+            again.await_event("training_started")
+            refused = again.told("note", text=re.compile("is damaged"))
+            require(refused, "C8 no bad checkpoint", again.out[-300:])
         job.runs = job.runs[-1:]
         job.measure()
         judged = job.finish() | same_bytes(job)
@@ -480,11 +489,11 @@ def resumed(home, programs, name, epochs, damages, seed=1):
 
 
 def not_finite(home, programs, name):
-    """One sample whose gradient is not finite, in each pass."""
+    """Trains with one sample in each pass whose gradient is not finite."""
     dice = random.Random(1)
     columns = range(1, 9)
     rows = [f"{i % 2} " + " ".join(f"{j}:{dice.random()}" for j in columns) for i in range(20_000)]
     (home / "good.svm").write_text("\n".join(rows) + "\n")
-    rows[777] = "1 " + " ".join(f"{j}:3.4e38" for j in columns)  # Its hidden layer overflows.
+    rows[777] = "1 " + " ".join(f"{j}:3.4e38" for j in columns)  # The hidden layer overflows.
     (home / "huge.svm").write_text("\n".join(rows) + "\n")
     return training(home, programs, name, 8, [], data=f"libsvm:{home}/huge.svm,{home}/good.svm")

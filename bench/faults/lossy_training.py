@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Trains MNIST while processes are killed, and compares with training that nobody disturbs.
+"""Trains MNIST while processes are killed, and compares with undisturbed training.
 
 usage: bench/faults/lossy_training.py FOLDER_OF_PROGRAMS [--data DIR] [bsp] [asp] [--kills 100]
                                [--pause-s 3] [--rounds 10] [--at-once 1] [--slow-ms 0]
 
-bsp: one run that loses a process every `pause` seconds, `kills` times, ends in the same bytes as one that
-loses none. asp: accuracies of `rounds` runs of each kind, in turn. A process is a server, a worker or
-the coordinator, drawn at random. Effective time is what the undisturbed run took of what the other
-one took for the same passes. It fails where bsp differs, or a run ends before its last kill; accuracies
-of asp are for the reader to judge: were disturbed runs like the others, all of ten would lie between
-least and most of the others in one trial of four. With --slow-ms steps mostly wait, so that many runs
-fit on one machine (--at-once).
+bsp: a run that loses a process every --pause-s seconds, --kills times, ends in the same bytes as an
+undisturbed run. asp: accuracies of --rounds runs of each kind, in turn. A process is a server, a
+worker or the coordinator, drawn at random. Effective time is the undisturbed run's time divided by
+the disturbed run's time, for the same passes. The program fails if bsp differs or a run ends before
+its last kill. It does not rate the accuracies of asp. If disturbed runs were like the others, all
+ten would lie between the others' least and greatest in one trial of four. With --slow-ms steps
+mostly wait, so that many runs fit on one machine (--at-once).
 """
 import argparse
 import concurrent.futures
@@ -29,13 +29,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/dist
 import cluster  # noqa: E402
 
 SERVERS, WORKERS, REPLICAS = 3, 4, 2
-MNIST_SAMPLES = 60_000  # Of a pass.
+MNIST_SAMPLES = 60_000  # Samples of a pass.
 VICTIMS = [("server", i) for i in range(SERVERS)] + [("worker", i) for i in range(WORKERS)] \
     + [("coordinator", 0)]
 
 
 def train(asked, sync, passes, dice=None):
-    """One run, with a kill every pause where there are dice. Its report, and what was killed."""
+    """Trains once; with `dice`, kills a process every pause. Returns the report with the kills."""
     home = pathlib.Path(tempfile.mkdtemp(prefix="lossy-"))
     words = [asked.programs.resolve() / "async_sgd", "--data", f"mnist:{asked.data}/mnist", "--model",
              asked.model, "--lr", "0.2", "--sync", sync, "--workers", str(WORKERS), "--servers",
@@ -46,7 +46,7 @@ def train(asked, sync, passes, dice=None):
     run = cluster.Run(home, "run0", words)
     kills = 0
     try:
-        run.await_text("training with")
+        run.await_event("training_started")
         began = time.monotonic()
         for number in range(1, asked.kills + 1 if dice else 1):
             while time.monotonic() < began + number * asked.pause_s and run.launcher.poll() is None:
@@ -75,7 +75,7 @@ def told(name, report):
 
 
 def passes_for(asked, sync):
-    """So many that the kills fit in."""
+    """Returns the number of passes during which all kills fit."""
     trial = train(asked, sync, 3)
     seconds = 1.1 * (asked.kills * asked.pause_s + 2)
     return max(1, int(seconds * trial["samples_per_second"] / MNIST_SAMPLES))

@@ -1,37 +1,41 @@
 #!/usr/bin/env python3
-"""What safety costs: replicas, the write-ahead log, checkpoints. Each round runs all cases in turn.
+"""Measures the cost of replicas, of the write-ahead log and of checkpoints.
 
-usage: bench/faults/safety_cost.py FOLDER_OF_PROGRAMS [replicas] [log] [checkpoints] [--data DIR] [--rounds 3]
-                            [--passes 5]
+usage: bench/faults/safety_cost.py FOLDER_OF_PROGRAMS [replicas] [log] [checkpoints] [--data DIR]
+                            [--rounds 3] [--passes 5]
 
-replicas, log: async_sgd on MNIST, mlp:256, asp, 2 workers, 3 servers. A request is a worker's push and
-the pull for its next step; its time ends when all servers acknowledged and answered.
-checkpoints: the same, and count_batches with 64 MB of parameters, with a checkpoint every 2 s, every 30 s,
-and none but the last; how fast one is written is compared with a file of that size written and synced.
+Each round runs all cases in turn.
+replicas, log: async_sgd on MNIST, mlp:256, asp, 2 workers, 3 servers. A request is a worker's push
+and the pull for its next step; its time ends when all servers have replied to both.
+checkpoints: the same, and count_batches with 64 MB of parameters. Checkpoints are written every
+2 s, every 30 s, or only at the end. Their rate is compared with a file of that size, written and
+synced.
 """
 import argparse
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/distributed"))
+import cluster  # noqa: E402
+
 ELEMENTS = 16_000_000
-OFTEN_S, SELDOM_S, NEVER_S = 2, 30, 100_000  # Between checkpoints.
-SKIPPED = 77  # An exit status.
+OFTEN_S, SELDOM_S, NEVER_S = 2, 30, 100_000  # Time between checkpoints.
 
 
 def run(asked, program, *words):
-    """The report, with what the run said."""
+    """Returns the report, with the events of the run."""
     with tempfile.TemporaryDirectory(prefix="safety-") as home:
-        said = subprocess.run([asked.programs / program, *map(str, words), "--report", "report.json",
-                               "--run-dir", "run"],
-                              cwd=home, check=True, capture_output=True, text=True, timeout=1800).stdout
-        return json.loads((pathlib.Path(home) / "report.json").read_text()) | {"said": said}
+        subprocess.run([asked.programs / program, *map(str, words), "--report", "report.json",
+                        "--run-dir", "run"],
+                       cwd=home, check=True, capture_output=True, timeout=1800)
+        report = json.loads((pathlib.Path(home) / "report.json").read_text())
+        return report | {"events": cluster.read_events(pathlib.Path(home) / "run/events.jsonl")}
 
 
 def train(asked, *words, passes=None):
@@ -44,7 +48,7 @@ def spread(values, form="{:.0f}"):
 
 
 def compare(asked, cases):
-    """{name: call}: in turn, against the first one."""
+    """Runs cases {name: call} in turn and prints each one's ratio to the first case."""
     found = {name: [] for name in cases}
     for _ in range(asked.rounds):
         for name, call in cases.items():
@@ -71,9 +75,11 @@ def log(asked):
         asked, "--replicas", r, "--durability", mode) for r in (1, 2) for mode in ("memory", "log")})
 
 
-def checkpoint_seconds(said):
-    """From the end of one to the cut of the next are OFTEN_S, so the rest is its own time."""
-    ends = [float(x) for x in re.findall(r"\[ *([\d.]+) s\] checkpoint \d+ committed", said)]
+def checkpoint_seconds(events):
+    """Returns how long each took: from the end of one to the cut of the next are OFTEN_S, so the
+    rest is its own time.
+    """
+    ends = [x["time"] for x in cluster.matching(events, "checkpoint_committed")]
     return [b - a - OFTEN_S for a, b in zip(ends[:-2], ends[1:-1])]
 
 
@@ -102,7 +108,8 @@ def checkpoints(asked):
                    "--checkpoint-every", f"{every}s")
 
     found = compare(asked, {name: lambda every=every: count(every) for name, every in cases.items()})
-    took = [x for report in found[f"every {OFTEN_S} s"] for x in checkpoint_seconds(report["said"])]
+    took = [x for report in found[f"every {OFTEN_S} s"]
+            for x in checkpoint_seconds(report["events"])]
     if not took:
         sys.exit("FAILED: too few checkpoints to time one; it needs more --passes")
     plain = [disk_seconds(4 * ELEMENTS) for _ in range(5)]
@@ -124,7 +131,7 @@ def main():
     asked.programs, asked.data = asked.programs.resolve(), asked.data.resolve()
     if not (asked.data / "mnist").is_dir():
         print(f"SKIPPED: no MNIST in {asked.data}: give --data DIR")
-        sys.exit(SKIPPED)
+        sys.exit(cluster.SKIPPED)
     for case in asked.cases or cases:
         cases[case](asked)
 

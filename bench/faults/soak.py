@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains for a long time while a process is killed now and then, and watches what each process holds.
+"""Trains for long while processes are killed, and watches each process's memory and descriptors.
 
 usage: bench/faults/soak.py PROGRAM [--minutes 30] [--kill-every 20] [-- OPTION...]
 
@@ -20,7 +20,7 @@ import cluster  # noqa: E402
 
 
 def holdings(pid):
-    """Resident MB, descriptors, threads."""
+    """Returns resident MB, descriptors and threads."""
     text = cluster.read_proc(pid, "status").decode()
     status = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     try:
@@ -69,7 +69,7 @@ def main():
                 kills += run.kill(*chance.choice(sorted(run.processes())))
                 next_kill += asked.kill_every
         show(f"after {(time.monotonic() - start) / 60:.1f} minutes", run)
-        time.sleep(5)  # The last killed process may still be on its way back.
+        time.sleep(5)  # The last killed process may still be restarting.
         run.signal(signal.SIGINT)
         status = run.wait(time.monotonic() - run.started + 60)
     finally:

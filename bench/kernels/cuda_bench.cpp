@@ -1,10 +1,10 @@
-// Speed of the kernels' CUDA twins, next to a copy within the device's memory that moves as many
+// Measures the kernels' CUDA twins, next to a copy within the device's memory that moves as many
 // bytes. Rounds alternate between the copy and the kernel.
 //
 //   cuda_bench [--full] [--json] [--emulate] [--device N]
 //
-// GB/s counts bytes read and bytes written. Where there is no device, a line says so. --emulate: on
-// the host, which shows that the benchmark works, and of speed nothing.
+// GB/s counts bytes read and bytes written. If there is no device, a line says so. --emulate runs
+// on the host: this shows that the benchmark works, and measures no speed.
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 #include "kernels/devices/emulated_platform.hpp"
@@ -109,7 +109,7 @@ private:
   owned_event begin_, end_;
 };
 
-/// Of what turns floats into fewer bits, and back.
+/// Measures the kernels that turn floats into fewer bits, and back.
 void measure_compression(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
                          std::uint32_t device, std::size_t count, std::size_t calls) {
   const auto x = at.floats(count), y = at.floats(count);
@@ -138,12 +138,13 @@ void measure_compression(std::vector<bench::row>& rows, device_bench& at, device
        [&] { kernels::from_onebit(stream, bits.span(), means.span(), y.span()); });
 }
 
-/// Measures what picks some of many: the k largest, k at random.
+/// Measures the kernels that pick some of many: rows of 64 bytes in any order, the k largest, k at
+/// random.
 void measure_picks(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
                    std::uint32_t device, std::size_t count, std::size_t calls) {
   const std::size_t k = count / 100;
   std::mt19937 random{42};
-  std::vector<float> any(count); // Of equal ones all would be counted in one place.
+  std::vector<float> any(count); // Equal floats would all be counted in one place.
   for (float& x : any)
     x = static_cast<float>(random()) * 0x1p-31f - 1.0f;
   const auto x = at.upload(any), y = at.floats(count), values = at.floats(k);

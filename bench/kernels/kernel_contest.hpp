@@ -1,5 +1,5 @@
-// The contestants of kernels_bench: each works on the same vectors, and says how many bytes of them
-// it reads and writes.
+// Defines the contestants of kernels_bench: each works on the same vectors, and states the bytes
+// that it reads and writes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace troupe::bench {
 
-/// Where the store's blocks begin: a vector that begins elsewhere than on a cache line is slower.
+/// Allocates on a cache line, as the store's blocks do: a vector that begins elsewhere is slower.
 template <class T>
 struct line_allocator {
   using value_type = T;
@@ -31,12 +31,12 @@ struct kernel_memory {
 
   explicit kernel_memory(std::size_t floats);
 
-  std::size_t count; ///< Of each vector.
-  /// v[0] and v[1] are what kernels work on in place, v[7] what is written alone, v[2] to v[6] what
-  /// steps read and write. So no number grows beyond floats, whoever runs how often.
+  std::size_t count; ///< Floats of each vector.
+  /// Kernels change v[0] and v[1] in place and only write v[7]; steps read and write v[2] to v[6].
+  /// So no number grows beyond floats, however often a kernel runs.
   std::vector<line_vector<float>> v;
   line_vector<std::uint8_t> bytes; ///< As many bytes as a vector has: for codecs.
-  double result = 0;               ///< What reductions leave behind.
+  double result = 0;               ///< Result of reductions.
 };
 
 class kernel_contest {
@@ -56,11 +56,11 @@ private:
   std::vector<entry> entries_;
 };
 
-/// One kernel is one line in one of these.
+/// Each of these adds kernels, one in a line.
 void add_troupe(kernel_contest& contest, kernel_memory& m);
 void add_codecs(kernel_contest& contest, kernel_memory& m);
 void add_loops(kernel_contest& contest, kernel_memory& m);
-/// Where they are installed.
+/// Only if the library is installed.
 void add_openblas(kernel_contest& contest, kernel_memory& m);
 void add_eigen(kernel_contest& contest, kernel_memory& m);
 

@@ -1,4 +1,4 @@
-// Speed of the kernels, next to the memory of this machine and to others who do the same.
+// Measures the kernels, next to the memory of this machine and to other implementations.
 //
 // GB/s counts bytes read and bytes written. In each round, before each contestant, two plain uses
 // of memory are measured on vectors of the same length: a memcpy, and a loop that adds two vectors
@@ -33,7 +33,7 @@ struct options {
   std::vector<std::string> only;
 };
 
-/// GB/s of as many calls as take a while, after one that brings to the caches what they can hold.
+/// Returns GB/s over enough calls, after one call that fills the caches.
 template <class Body>
 double rate(double bytes, const Body& body) {
   const auto calls = static_cast<std::size_t>(std::max(1.0, 16e6 / bytes));
@@ -41,13 +41,13 @@ double rate(double bytes, const Body& body) {
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t call = 0; call < calls; ++call) {
     body();
-    asm volatile("" : : : "memory"); // Keeps what the next call would overwrite.
+    asm volatile("" : : : "memory"); // Keeps writes that the next call overwrites.
   }
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   return bytes * static_cast<double>(calls) / elapsed.count();
 }
 
-/// The plain uses of memory, on vectors of their own: kernels find theirs as they left them.
+/// The plain uses of memory, on vectors of their own: the kernels' vectors stay as they were.
 class yardstick {
 public:
   explicit yardstick(std::size_t count) : from_(count, 1.0f), other_(count, 2.0f), to_(count) {}
@@ -87,7 +87,7 @@ std::vector<row> measure(const options& asked, std::size_t size) {
   std::ranges::copy_if(contest.entries(), std::back_inserter(entries), [&](const auto& x) {
     return asked.only.empty() || std::ranges::find(asked.only, x.kernel) != asked.only.end();
   });
-  // A kernel's contestants side by side, where its first one is.
+  // Puts a kernel's contestants side by side, in the place of the first one.
   std::ranges::stable_sort(entries, {}, [all = contest.entries()](const auto& x) {
     return std::ranges::find(all, x.kernel, &kernel_contest::entry::kernel) - all.begin();
   });

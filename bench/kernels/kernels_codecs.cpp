@@ -1,4 +1,4 @@
-// The kernels that put floats into fewer bytes, and back. Their other side is in m.bytes.
+// The kernels that put floats into fewer bytes, and back. The encoded numbers are in m.bytes.
 #include "bench/kernels/kernel_contest.hpp"
 
 #include "kernels/half.hpp"
@@ -50,7 +50,7 @@ void add_codecs(kernel_contest& contest, kernel_memory& m) {
   const auto values = of_top.take<float>(k);
   const auto places = of_top.take<std::uint32_t>(k);
   const double of_scales = 4.0 / int8_block, of_means = 8.0 / onebit_block;
-  // What is read back was written by the same format's other kernel just before.
+  // The numbers that are read were written by the same format's other kernel just before.
   add("to fp16", 4 + 2, [=, &x] { to_fp16(x, half); });
   add("from fp16", 4 + 2, [=, &y] { from_fp16(half, y); });
   add("to bf16", 4 + 2, [=, &x] { to_bf16(x, half); });

@@ -1,4 +1,4 @@
-// What Eigen has of the kernels, compiled for the CPU of this machine. Its sums are of float32.
+// Eigen's versions of the kernels, compiled for the CPU of this machine. Its sums are of float32.
 #include "bench/kernels/kernel_contest.hpp"
 
 #include <Eigen/Core>

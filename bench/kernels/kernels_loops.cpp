@@ -1,4 +1,4 @@
-// The loop that one would write without thinking, as the compiler makes it at -O3 for any x86-64.
+// Runs the loops that one would write first, compiled at -O3 for any x86-64.
 #include "bench/kernels/kernel_contest.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void add_loops(kernel_contest& contest, kernel_memory& m) {
       ++i;
     m.result += static_cast<double>(i);
   });
-  // The same reads and writes as those of a reduction, and of a step with two states.
+  // These read and write as much as a reduction, and as a step with two states.
   add_loop("read one vector", 4, [=, &m] {
     std::uint32_t seen = 0;
     for (std::size_t i = 0; i < n; ++i)

@@ -1,4 +1,4 @@
-// What OpenBLAS has of the kernels, on one thread. Its sdot and snrm2 add up in float32.
+// OpenBLAS's versions of the kernels, on one thread. Its sdot and snrm2 add up in float32.
 #include "bench/kernels/kernel_contest.hpp"
 
 #include <cblas.h>

@@ -1,4 +1,4 @@
-// The kernels themselves, as they are called. Steps write to other memory than they read, as a
+// Troupe's own kernels, as Troupe calls them. Steps write to other memory than they read, as a
 // shard's do; all else works in place.
 #include "bench/kernels/kernel_contest.hpp"
 #include "kernels/optimizer.hpp"
@@ -12,7 +12,7 @@ using namespace kernels;
 
 void add_step(kernel_contest& contest, kernel_memory& m, const char* name, optimizer kind) {
   const std::size_t states = state_per_weight(kind);
-  // States of two vectors lie in one: half as long, they and the weights have the length of all.
+  // Two state vectors lie in one: they and the weights then have half the length.
   const auto step = [&m, kind, states] {
     const std::size_t n = states == 2 ? m.count / 2 : m.count;
     const auto part = [&](std::size_t i, std::size_t count) {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""SIGKILLs processes of replicated clusters, and measures how long acknowledgements stay away.
+"""Kills processes of replicated clusters and measures how long acknowledgements pause.
 
 usage: bench/kills/failover.py FOLDER_OF_PROGRAMS [--kills 100] [--runs 1] [--silent] [-- OPTION...]
 
-Each run is count_batches with three replicas, four servers and four workers; it has to end with every
-batch applied exactly once and nothing rolled back. The servers record when they apply what
-(--record), from which two times of each kill are printed: of a server, from the kill to the end of
-the pause on its chains; of others, and of servers that were in no chain then ("idle"), the longest
+Each run is count_batches with three replicas, four servers and four workers. It has to end with
+every batch applied exactly once and without a rollback. The traces (--record) tell when each server
+applied each push. The printed time of a killed server is from the kill to the end of the pause on
+its chains. That of another process, or of a server that was in no chain ("idle"), is the longest
 pause of any chain within the next 1.5 s. With --silent servers are stopped for some seconds instead
-of killed: nobody sees a death, as when a whole host is lost.
+of killed: their silence alone shows the fault, as when a whole host is lost.
 """
 import argparse
 import bisect
@@ -39,7 +39,9 @@ def boot_clock():
 
 
 def read_record(path):
-    """Chain, server, and {version: s} of the pushes that it applied; None: killed before it wrote any."""
+    """Returns chain, server, and {version: s} of the pushes that the server applied. Returns None
+    if it was killed before it wrote the header.
+    """
     data = path.read_bytes()
     if len(data) < FIXED_HEADER.size:
         return None
@@ -55,7 +57,7 @@ def read_record(path):
 
 
 def first_times(records):
-    """{chain: times at which some replica was the first to apply a push}, ordered."""
+    """Returns {chain: times at which the first replica applied a push}, ordered."""
     first = {}
     for chain, _, times in records:
         steps = first.setdefault(chain, {})
@@ -65,7 +67,7 @@ def first_times(records):
 
 
 def longest_pause(times, begin, end):
-    """(length, its end) of the longest one that begins within these times."""
+    """Returns (length, end) of the longest pause that begins within these times."""
     at = max(1, bisect.bisect_left(times, begin))
     pauses = [(times[i] - times[i - 1], times[i])
               for i in range(at, len(times)) if times[i - 1] < end]
@@ -73,7 +75,7 @@ def longest_pause(times, begin, end):
 
 
 def judge(record, kills):
-    """{role: times in ms}."""
+    """Returns {role: times in ms}."""
     records = [x for x in map(read_record, sorted(record.glob("*.pushes"))) if x]
     applied = first_times(records)
     last = min(times[-1] for times in applied.values() if times)
@@ -81,12 +83,12 @@ def judge(record, kills):
     found = {killed: [] for killed in KILLED}
     for role, index, at in kills:
         if at >= last:
-            continue  # Nothing was to come any more.
-        # What it wrote down last may be lost with it.
+            continue  # No further push was to come.
+        # The server's last records may be lost with it.
         chains = {chain for chain, server, times in by_server if (role, index) == ("server", server)
                   and bisect.bisect(times, at - 0.4) < bisect.bisect(times, at)}
         if chains:
-            # What was on its way through the chain may still become final for some ms.
+            # Pushes on their way through the chain may still become final for some ms.
             end = max(longest_pause(applied[c], at, at + 0.05)[1] for c in chains)
             found[role].append(1e3 * (end - at))
         else:
@@ -100,7 +102,7 @@ def wake(pid):
     try:
         os.kill(pid, signal.SIGCONT)
     except ProcessLookupError:
-        pass  # Its launcher ended it.
+        pass  # The launcher killed the process.
 
 
 def one_run(home, asked, dice, more):
@@ -114,7 +116,7 @@ def one_run(home, asked, dice, more):
     run = cluster.Run(home, "run0", words)
     kills = []
     try:
-        run.await_text("training with")
+        run.await_event("training_started")
         time.sleep(1)
         servers = [("server", i) for i in range(SERVERS)]
         others = [("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
@@ -134,8 +136,8 @@ def one_run(home, asked, dice, more):
         run.end()
     report = json.loads((home / "report.json").read_text())
     lost = [x for x in report["recoveries"] if x["updates_rolled_back"]]
-    exact = cluster.is_exact(run.out, 100_000) and report["test_accuracy"] == 1.0
-    if status != 0 or lost or not exact or "rolled back" in run.out:
+    exact = cluster.is_exact(run.events, 100_000) and report["test_accuracy"] == 1.0
+    if status != 0 or lost or not exact or run.told(*cluster.ROLLBACKS):
         sys.exit(f"FAILED: status {status}, rolled back {lost}, exact {exact}\n{run.story()}")
     if len(kills) < asked.kills:
         sys.exit(f"FAILED: it ended after {len(kills)} of {asked.kills}, so it shows too little")

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Stops a replica while workers push as fast as they can, and watches what each process holds.
+"""Stops a replica while workers push as fast as they can, and watches each process's memory.
 
 usage: bench/kills/frozen_replica.py FOLDER_OF_PROGRAMS [--stops 6] [--stop-s 5] [-- OPTION...]
 
-count_batches with 64 MB of parameters, one chain of two servers, four workers of which each has at most
-256 MiB of pushes under way: a step changes all parameters, so each push is 64 MB. The server behind the
-head is stopped (SIGSTOP) and wakes up again; left out meanwhile, it joins behind the head. Prints the
-largest resident memory of each process before the first stop, and from each stop until 5 s after its end.
-Fails unless every batch is applied exactly once, and where a server takes more than 10 % beyond its limits:
-the pushes under way, the log that is kept for a joiner, the parameters and a copy of them, and what the
-coordinator takes, which has none.
+Runs count_batches with 64 MB of parameters, one chain of two servers, and four workers. A step
+changes all parameters, so each push is 64 MB; a worker has at most 256 MiB of pushes under way. The
+server behind the head is stopped (SIGSTOP) and continued. It is left out of the chain meanwhile and
+joins again behind the head. Prints the largest resident memory of each process before the first
+stop, and from each stop until 5 s after its end.
+Fails unless every batch is applied exactly once. Fails as well if a server takes more than 10 %
+beyond its limits: the pushes under way, the log for a joiner, the parameters and a copy of them,
+and as much as the coordinator takes, which has no parameters.
 """
 import argparse
 import os
@@ -38,7 +39,7 @@ def resident_mib(pid):
 
 
 def watch(run, peaks, phase, seconds):
-    """The peaks of one phase more, looked at for so long."""
+    """Adds the peaks of one phase of `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and run.launcher.poll() is None:
         for who, pid in run.processes().items():
@@ -48,9 +49,9 @@ def watch(run, peaks, phase, seconds):
 
 
 def disturb(run, asked):
-    """{who: {stop: MiB}}, where 0 is the time before the first one."""
+    """Returns {process: {stop: MiB}}, where stop 0 is the time before the first stop."""
     peaks = {}
-    run.await_text("training with")
+    run.await_event("training_started")
     watch(run, peaks, 0, 5)
     for number in range(1, asked.stops + 1):
         victim = run.processes()["server", 1]
@@ -72,7 +73,7 @@ def start(asked, home, name, passes, words):
 
 
 def passes_for(asked, home, words):
-    """So many that the stops fit in, at one and a half times the speed of a trial."""
+    """Returns a number of passes during which all stops fit, at 1.5 times the speed of a trial."""
     trial = start(asked, home, "trial", TRIAL_PASSES, words)
     try:
         status = trial.wait(300)
@@ -109,7 +110,7 @@ def main():
         largest = max(mib for x in servers for mib in x.values())
         cap = (WORKERS * CAP_MIB + JOINER_LOG_MIB + 2 * VALUES_MIB
                + max(peaks["coordinator", 0].values()))
-        exact = status == 0 and cluster.is_exact(run.out, ELEMENTS)
+        exact = status == 0 and cluster.is_exact(run.events, ELEMENTS)
         print(f"a server holds {largest:.0f} MiB at most, {largest / cap:.2f} of the {cap:.0f} MiB of its "
               "limits; " + ("exactly once" if exact else f"FAILED: status {status}\n{run.story()}"))
         sys.exit(not exact or largest > 1.1 * cap)

@@ -14,9 +14,9 @@ namespace troupe::bench {
 namespace {
 
 constexpr std::chrono::seconds patience{10};
-/// Far more than a request takes, and more than `patience`, so that it ends none.
+/// Far more than a request takes, and more than `patience`, so that no request ends by it.
 constexpr std::chrono::seconds request_end{20};
-/// What send_more() may add to; without a bound, a slow peer would have a queue that only grows.
+/// Limit of send_more(): without one, the queue of a slow peer would only grow.
 constexpr std::size_t open_requests_max = 32;
 constexpr std::size_t held_max = 4;
 
@@ -69,7 +69,7 @@ link_end_report plain_end::take() {
     if (talk_->lost)
       found.told.push_back(talk_->lost_at);
     else
-      ++found.requests.stalled; // The link itself.
+      ++found.requests.stalled; // The link itself never ended.
     talk_.reset();
   }
   found.requests.astray += std::exchange(astray_, 0);
@@ -109,7 +109,7 @@ void plain_end::opened(link_id link) {
 
 namespace {
 
-/// Null where it is anything but one reply.
+/// Returns null unless `what` is exactly one reply.
 const reply_message* reply_in(const message& what) {
   const auto* list = std::get_if<answer_list>(&what);
   return list != nullptr && list->items.size() == 1 ? std::get_if<reply_message>(&list->items[0])

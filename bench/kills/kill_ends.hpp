@@ -1,4 +1,4 @@
-// The ends of links that link_kills kills and leaves alive: one without actors, and one with.
+// Implements the ends of the links of link_kills: one without actors, and one with.
 #pragma once
 
 #include "actors/graph/launch/actor_config.hpp"
@@ -23,13 +23,13 @@
 
 namespace troupe::bench {
 
-/// What one kill did to one end.
+/// The effect of one kill on one end.
 struct link_end_report {
   endings requests;
-  std::vector<double> told; ///< When the end was told: of the link, or of each open request.
+  std::vector<double> told; ///< When the loss of the link, or of each open request, was told.
 };
 
-/// A transport. Each side of its links sends requests and answers those of the other. One link at a
+/// A transport: each side of a link sends requests and answers those of the other. One link at a
 /// time. Thread-safe.
 class plain_end {
 public:
@@ -37,12 +37,12 @@ public:
 
   endpoint listen();
   void connect(const endpoint& where) { links_.connect(where); }
-  /// Until requests of this side are being answered.
+  /// Waits until requests of this side are answered. Returns false if they are not in time.
   bool wait_flowing();
-  /// Sends one request more than there were, from the caller's thread, unless the link is lost.
+  /// Sends one more request from the caller's thread, unless the link is lost.
   void send_more();
   bool told_lost() const;
-  /// Waits for that, then forgets the link.
+  /// Waits for the loss of the link, then forgets the link.
   link_end_report take();
 
 private:
@@ -50,14 +50,14 @@ private:
     link_id link;
     std::uint64_t last_number = 0;
     std::unordered_map<std::uint64_t, request> open;
-    std::deque<request> held; ///< What came last is to be readable after the end.
+    std::deque<request> held; ///< The last ones have to be readable after the end.
     endings count;
     bool lost = false;
     double lost_at = 0;
   };
 
   link_events events();
-  // With the lock held.
+  // These require the lock.
   void opened(link_id link);
   void received(link_id link, message& what);
   void lost(link_id link);
@@ -73,20 +73,20 @@ private:
   transport links_;          ///< Last: its callbacks use the rest.
 };
 
-/// A node. One side asks a remote kv, the other has the kv. Thread-safe.
+/// A node: one side asks a remote kv, the other has the kv. Thread-safe.
 class kv_end {
 public:
   kv_end(const transport_options& how, const member_id& self, std::uint64_t seed);
 
-  /// Also serves a kv.
+  /// Listens, and serves a kv.
   endpoint listen();
   /// Keeps requests open at the kv of `whom` until one fails.
   void ask(const endpoint& where, const member_id& whom);
-  /// Until requests of this side are being answered, or those of others.
+  /// Wait until requests of this side, or of others, are answered.
   bool wait_flowing();
   bool wait_served();
-  /// Waits for the end of all requests. Those of others are not in the report, only what was
-  /// corrupt in them.
+  /// Waits for the end of all requests. The report counts requests of others only if their data are
+  /// corrupt.
   link_end_report take();
   std::size_t actors() { return system_.registry().running(); }
 
@@ -109,7 +109,7 @@ private:
   node links_;
 };
 
-/// What this program says in a hello; `index` and `start` tell processes apart.
+/// Returns the identity for this program's hello; `index` and `start` tell processes apart.
 member_id identity_of(std::uint32_t index, std::uint64_t start);
 
 } // namespace troupe::bench

@@ -34,20 +34,21 @@ constexpr std::uint32_t clients = 2, servers = 2;
 /// 256 KB, in 16 blocks: each server's part of a push is a body of 128 KB, which an arena takes.
 constexpr std::uint64_t floats = 1 << 16;
 constexpr std::uint64_t pushes_open = 8;
-/// Between two breaks of one client; some of it is what a restart repeats.
+/// Acknowledged pushes between two breaks of one client; a restart repeats some of them.
 constexpr std::uint64_t acknowledged_per_break = 24;
-/// A kill comes so long, at most, after an acknowledgement.
+/// Longest time from an acknowledgement to a kill, in seconds.
 constexpr double break_delay_max = 0.004;
 constexpr std::chrono::seconds shard_request_end{60};
 
-/// Plain steps of 1 from 0: each element is minus the sum of its gradients, exactly.
+/// Returns a job with plain steps of 1 from 0: each element is minus the sum of its gradients,
+/// exactly.
 job_spec counting_job() {
   job_spec job = one_table_job(floats, clients, servers);
   job.tables[0].optimizer.learning_rate = 1;
   return job;
 }
 
-/// Batch b adds 1 to each element i with i mod `batches` = b, and 0 to the others.
+/// Returns a gradient: batch b adds 1 to each element i with i mod `batches` = b, 0 to the others.
 std::shared_ptr<float> gradient_of(std::uint64_t batch, std::uint64_t batches) {
   std::shared_ptr<float> made{new float[floats](), std::default_delete<float[]>{}};
   for (std::uint64_t i = batch; i < floats; i += batches)
@@ -74,7 +75,7 @@ void count(const pull_reply& found, std::uint64_t batches, push_figures& figures
   }
 }
 
-/// Ends one connection of this process under its owner's hands, as a network may. Returns how many.
+/// Shuts down one connection of this process, as a network may. Returns the number of cuts.
 int cut_a_connection(std::mt19937_64& dice, int spared) {
   std::vector<int> found;
   for (const auto& name : names_in("/proc/self/fd")) {
@@ -113,8 +114,8 @@ public:
     target_ = router;
   }
 
-  /// Pushes batches [from, to) of worker `index` and tells the parent of each receipt. `all`: how
-  /// many batches all workers have.
+  /// Pushes batches [from, to) of worker `index` and tells the parent of each push reply. `all`:
+  /// number of batches of all workers.
   void push(std::uint32_t index, std::uint64_t from, std::uint64_t to, std::uint64_t all) {
     system_.spawn([=, this](caf::event_based_actor* self) {
       const auto next = std::make_shared<std::uint64_t>(from);
@@ -149,7 +150,7 @@ private:
     made.tables = {{0}};
     made.pieces = {{{{0}, 0, floats}, gradient_of(batch, all)}};
     request asked{made, {}};
-    if (turn % 2 == 0) // The answer is large as well.
+    if (turn % 2 == 0) // The reply is large as well.
       asked.pull = pull_request{made.step, false, {{{0}, 0, floats}}};
     self->request(target_, shard_request_end, std::move(asked))
       .then(
@@ -183,7 +184,7 @@ json checked(json line) {
   return line;
 }
 
-/// The servers, of which each waits for orders to cut.
+/// The servers; each waits for orders to cut.
 class shard_servers {
 public:
   shard_servers(const link_kind& kind, const kill_plan& plan) {
@@ -210,8 +211,8 @@ private:
   std::vector<std::string> addresses_;
 };
 
-/// One client, however often it is started. For one thread, because a child ends with the thread
-/// that made it.
+/// One client through all its restarts. One thread has to own it, because a child ends with the
+/// thread that made it.
 class broken_client {
 public:
   broken_client(const link_kind& kind, const kill_plan& plan, std::uint32_t index,
@@ -219,7 +220,7 @@ public:
       : kind_(kind), plan_(plan), index_(index), breaks_left_(breaks), shards_(shards),
         dice_(plan.seed + 100 + index), acknowledged_(turns_of(plan.rounds)) {}
 
-  /// Batches of one client.
+  /// Returns the number of batches of one client.
   static std::uint64_t turns_of(std::uint64_t rounds) {
     return acknowledged_per_break * (rounds / clients + 2);
   }
@@ -252,11 +253,11 @@ private:
     json part = part_for(kind_, plan_, dice_());
     const std::uint64_t unknown = first_unknown();
     part.update({{"client", index_},
-                       {"servers", shards_.addresses()},
-                       {"from", unknown - std::min(unknown, pushes_open)},
-                       {"to", acknowledged_.size()},
-                       {"all", acknowledged_.size() * clients}});
-    process_.reset(); // Before the other starts.
+                 {"servers", shards_.addresses()},
+                 {"from", unknown - std::min(unknown, pushes_open)},
+                 {"to", acknowledged_.size()},
+                 {"all", acknowledged_.size() * clients}});
+    process_.reset(); // The old one ends before the new one starts.
     process_ = std::make_unique<child>(part, std::map<std::string, std::string>{});
   }
 
@@ -281,7 +282,7 @@ private:
   shard_servers& shards_;
   std::mt19937_64 dice_;
   std::vector<bool> acknowledged_;
-  bool cutting_ = false; ///< It was told to, and has not answered.
+  bool cutting_ = false; ///< It was told to cut and has not answered.
   std::uint64_t since_break_ = 0, next_break_ = 1;
   std::unique_ptr<child> process_;
 };

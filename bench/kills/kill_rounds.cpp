@@ -14,24 +14,24 @@ namespace troupe::bench {
 
 namespace {
 
-/// A kill comes so long, at most, after requests of both sides were answered: some of the greatest
+/// Longest time, in seconds, from replies on both sides to a kill: some of the greatest requests
 /// take as long.
 constexpr double kill_delay_max = 0.06;
-/// What allocators and pools keep of a peak differs from round to round; a leak of 1 MB a round
-/// would be more after 63.
+/// The part of a peak that allocators and pools keep differs from round to round. A leak of 1 MB a
+/// round would be more after 63 rounds.
 constexpr double memory_growth_mb_max = 48;
 
 /// Unmapped memory is counted until the system has taken it apart.
 constexpr double shared_mb_tolerated = 1;
 
-/// What a dead peer leaves is given back soon, but on other threads.
+/// Returns true if all is given back. A dead peer's share is given back soon, but on other threads.
 bool returned(const process_state& rest, const process_state& now) {
   return now.descriptors == rest.descriptors && now.threads == rest.threads
          && now.arenas == rest.arenas && now.actors == rest.actors
          && now.shared_mb < shared_mb_tolerated;
 }
 
-/// The process that stays.
+/// The process that survives.
 class survivor {
 public:
   survivor(const link_kind& kind, const kill_plan& plan)
@@ -44,7 +44,7 @@ public:
 private:
   void play_round(killed_side side, kill_figures& found);
   bool meet(killed_side side, child& peer, const member_id& whom);
-  /// Returns when it was.
+  /// Returns the time of the kill.
   double kill_at_some_moment(pid_t process);
   process_state state();
 
@@ -124,7 +124,7 @@ bool survivor::meet(killed_side side, child& peer, const member_id& whom) {
 double survivor::kill_at_some_moment(pid_t process) {
   const double begin = seconds_now();
   const double end = begin + std::uniform_real_distribution{0.0, kill_delay_max}(dice_);
-  // This thread writes to the link as well, before the kill, across it and after.
+  // This thread writes to the link as well: before, during and after the kill.
   wait_until(
     [&] {
       plain_.send_more();
@@ -148,7 +148,7 @@ std::vector<kill_figures> kill_rounds(const link_kind& kind, const kill_plan& pl
   auto self = std::make_unique<survivor>(kind, plan);
   std::vector<kill_figures> found{self->measure(killed_side::server),
                                   self->measure(killed_side::client)};
-  // An actor that never ends would never let its system end, nor the problem be told.
+  // An actor that never ends would block its system, and the problem would not be reported.
   if (std::ranges::any_of(found, [](const auto& x) { return !x.problems.empty(); }))
     (void)self.release();
   return found;

@@ -1,4 +1,4 @@
-// Processes that are killed while requests flow both ways, and what the one that stays makes of it.
+// Kills processes while requests flow both ways, and records the effects on the survivor.
 #pragma once
 
 #include "bench/child.hpp"
@@ -22,22 +22,23 @@ struct kill_plan {
   std::filesystem::path certificates;
 };
 
-/// Of all rounds with one kind of link and one side that is killed.
+/// The figures of all rounds with one kind of link and one side that is killed.
 struct kill_figures {
   std::string kind;
   killed_side side = killed_side::server;
   std::size_t rounds = 0;
-  endings links, requests;              ///< Of the end without actors, and of the one with.
-  std::vector<double> link_us, last_us; ///< From the kill: link told; last open request failed.
-  process_state before, after;          ///< Before the first round, and after the last.
+  endings links, requests;              ///< From the end without actors; from the end with actors.
+  std::vector<double> link_us, last_us; ///< Kill to loss of link told; to last failure.
+  process_state before, after;          ///< Before the first round and after the last.
   std::vector<std::string> problems;
 };
 
-/// The survivor is this process, with ends that outlive all rounds of the kind. One round of each
-/// side is not counted: it fills pools and caches.
+/// Kills one side and then the other, `plan.rounds` times each. The survivor is this process, whose
+/// ends outlive all rounds of the kind. One more round of each side is not counted: it fills pools
+/// and caches.
 std::vector<kill_figures> kill_rounds(const link_kind& kind, const kill_plan& plan);
 
-/// What a child of kill_rounds does, until it is killed.
+/// Plays the part of a child of kill_rounds until it is killed.
 [[noreturn]] void play_killed_part(const json& part);
 
 } // namespace troupe::bench

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::uint64_t, 7> sizes_floats{1,       16,      1 << 10, 16 << 10,
                                                     1 << 16, 1 << 18, 1 << 20};
-/// Pieces begin at any of so many elements, so that those of two requests differ.
+/// Pieces begin at any of this many elements, so that the pieces of two requests differ.
 constexpr std::uint64_t firsts = 64;
 
 } // namespace

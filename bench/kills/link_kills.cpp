@@ -1,7 +1,6 @@
-// What becomes of links, and of those who use them, when processes are killed with SIGKILL: how
-// soon the other end is told, whether each of its requests ends once, what it does not give back;
-// and whether each push to a shard is applied exactly once. Exits with 1 where something was lost,
-// doubled, stuck or leaked.
+// Kills processes with SIGKILL and checks links and their users: how soon the other end is told,
+// whether each of its requests ends once, and what leaks. Also checks that each push to a shard is
+// applied exactly once. Exits with 1 if anything was lost, doubled, stuck or leaked.
 #include "bench/kills/kill_pushes.hpp"
 #include "bench/kills/kill_rounds.hpp"
 #include "bench/options.hpp"
@@ -32,8 +31,7 @@ struct options {
   std::vector<std::string> only;
 };
 
-/// Where the program and its children are while they run, and what is there at the end that was
-/// not there before.
+/// Gives the program and its children a folder, and finds files that they leave behind.
 class workplace {
 public:
   workplace() : shared_before_(names_in("/dev/shm")) {
@@ -51,7 +49,7 @@ public:
 
   fs::path certificates() const { return here_.path() / "certificates"; }
 
-  /// Other programs may have files in /dev/shm for a moment.
+  /// Returns the files left. Waits, as other programs may have files in /dev/shm for a moment.
   std::vector<std::string> files_left() const {
     std::vector<std::string> found;
     wait_until([&] {

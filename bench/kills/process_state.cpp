@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 process_state state_of_this_process() {
   process_state found;
-  found.descriptors = names_in("/proc/self/fd").size() - 1; // One is that of the directory.
+  found.descriptors = names_in("/proc/self/fd").size() - 1; // One reads the directory.
   found.threads = names_in("/proc/self/task").size();
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);)

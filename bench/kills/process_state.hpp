@@ -1,4 +1,4 @@
-// What a process holds of the system, for finding out what it did not give back.
+// Reads how much of the system a process holds, to find leaks.
 #pragma once
 
 #include <filesystem>
@@ -8,22 +8,23 @@
 
 namespace troupe::bench {
 
-/// Of this process.
+/// The state of this process.
 struct process_state {
   std::size_t descriptors = 0;
   std::size_t threads = 0;
-  std::size_t arenas = 0; ///< Mappings of them, its own and its peers'.
-  std::size_t actors = 0; ///< Filled in by who has the actor systems.
-  double resident_mb = 0; ///< With what is shared ...
-  double shared_mb = 0;   ///< ... which is this.
+  std::size_t arenas = 0; ///< Mappings of arenas, its own and its peers'.
+  std::size_t actors = 0; ///< Set by the owner of the actor systems.
+  double resident_mb = 0; ///< With the shared part.
+  double shared_mb = 0;   ///< The shared part.
 };
 
 process_state state_of_this_process();
 
-/// Names in a directory; empty where there is none.
+/// Returns the names in a directory; empty if there is none.
 std::set<std::string> names_in(const std::filesystem::path& directory);
 
-/// Looks every millisecond, because nobody tells, until `holds`; at most so long. Returns whether.
+/// Checks `holds` every millisecond, as there is no event, for at most `seconds_max`. Returns true
+/// if it held.
 bool wait_until(const std::function<bool()>& holds, double seconds_max = 10);
 
 } // namespace troupe::bench

@@ -1,5 +1,5 @@
-// CAF's own remote messages: a block behind a reference count, which is copied as a whole and not
-// float by float, with the settings that were found to be its best.
+// CAF's own remote messages as a contestant: a block behind a reference count, which is copied as a
+// whole and not float by float, with the best settings that were found.
 #include "bench/links/link_contest.hpp"
 
 #include "caf/actor_cast.hpp"
@@ -26,7 +26,7 @@ struct caf_block {
   std::shared_ptr<const std::byte> bytes;
 };
 
-/// Blocks that arrive are made of it; they are all of one size.
+/// Returns the pool of arriving blocks, which are all of one size.
 buffer_pool& arriving_blocks() {
   static buffer_pool pool;
   return pool;

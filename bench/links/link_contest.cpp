@@ -31,7 +31,7 @@ std::uint64_t payload_reader::operator()(const void* payload) {
   const std::size_t floats = what_.bytes / sizeof(float);
   const std::span<float> weights{weights_.get(), floats};
   const std::span gradient{aligned_floats(payload, floats, scratch_), floats};
-  // So small a rate that the weights stay finite however long it runs.
+  // The rate is small enough that the weights stay finite however long it runs.
   const bool finite = kernels::optimizer_step(weights, {}, weights, {}, gradient, {.rate = 1e-6f});
   return finite ? checksum(weights.data(), sizeof(float)) : 0;
 }

@@ -1,5 +1,5 @@
-// What the contestants of links_bench have in common: a sender and a receiver, each a process. The
-// receiver reads every byte of a payload once and answers with its checksum.
+// Defines the contestants of links_bench: a sender and a receiver, each a process. The receiver
+// reads every byte of a payload once and answers with its checksum.
 #pragma once
 
 #include "base/buffer.hpp"
@@ -17,11 +17,11 @@
 
 namespace troupe::bench {
 
-/// What the receiver does with a payload: adds up its words, or takes a step of SGD with it.
+/// The receiver's use of a payload: adds up its words, or takes a step of SGD with it.
 enum class work { sum, sgd };
 
 struct load {
-  std::size_t bytes = 0;  ///< Of one payload; a multiple of 4.
+  std::size_t bytes = 0;  ///< Size of one payload; a multiple of 4.
   std::size_t window = 1; ///< Payloads that may wait for their answers.
   work kind = work::sum;
 };
@@ -47,7 +47,7 @@ public:
   explicit payloads(const load& what);
 
   std::shared_ptr<float> at(std::size_t i) const { return buffers_[i % buffers_.size()]; }
-  /// Throws std::runtime_error unless it is the answer to payload i.
+  /// Throws std::runtime_error unless `answer` is the answer to payload i.
   void check_answer(std::size_t i, std::uint64_t answer) const;
 
 private:
@@ -60,7 +60,7 @@ private:
 class sender {
 public:
   virtual ~sender() = default;
-  /// Sends payloads until `trips` is done. Throws where a checksum is wrong.
+  /// Sends payloads until `trips` is done. Throws if a checksum is wrong.
   virtual void run(round_trips& trips) = 0;
 };
 
@@ -72,7 +72,8 @@ public:
   virtual void serve() = 0;
 };
 
-/// Those that cannot run here say why in a std::runtime_error.
+/// One way of moving payloads. If it cannot run here it throws a std::runtime_error with the
+/// reason.
 struct contestant {
   std::string name;
   std::string about;

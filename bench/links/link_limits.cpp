@@ -1,4 +1,4 @@
-// What no link can be faster than: one copy of the payload, and one reading of it.
+// Measures limits of all links: one copy of the payload, and one reading of it.
 #include "bench/links/link_contest.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // Shared memory by hand: the sender copies into a slot of a memfd and says so over a Unix socket,
-// the receiver reads it there and answers. Whoever waits sleeps.
+// the receiver reads it there and answers. A side that waits sleeps.
 #include "bench/links/link_contest.hpp"
 #include "bench/links/raw_socket.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 class arena {
 public:
   explicit arena(const load& what) : arena(what, memfd_create("bench_arena", MFD_CLOEXEC), true) {}
-  /// `path`: of another process's arena.
+  /// `path`: another process's arena.
   arena(const load& what, const std::string& path)
       : arena(what, open(path.c_str(), O_RDWR | O_CLOEXEC), false) {}
   ~arena() {
@@ -31,7 +31,7 @@ public:
   arena& operator=(const arena&) = delete;
 
   std::byte* slot(std::size_t i) const { return memory_ + i * slot_bytes_; }
-  /// Where another process of this user finds it.
+  /// Returns the path at which another process of this user finds it.
   std::string path() const {
     return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_);
   }

@@ -1,4 +1,4 @@
-// A plain loop of sendmsg and recvmsg on one socket, in blocking threads.
+// Moves payloads with a plain loop of sendmsg and recvmsg on one socket, in blocking threads.
 #include "bench/links/link_contest.hpp"
 #include "bench/links/raw_socket.hpp"
 
@@ -8,7 +8,7 @@ namespace troupe::bench {
 
 namespace {
 
-/// What goes before a payload.
+/// Precedes a payload.
 struct raw_header {
   std::uint64_t bytes = 0;
   std::uint64_t number = 0;

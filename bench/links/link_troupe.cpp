@@ -1,5 +1,5 @@
-// Troupe's links: the messages of actors/transport/transport.hpp, without actors. The next payload
-// leaves from where the answer to an earlier one arrived.
+// Troupe's links as contestants of links_bench: the messages of actors/transport/transport.hpp,
+// without actors. The next payload leaves from where the answer to an earlier one arrived.
 #include "actors/transport/transport.hpp"
 #include "bench/links/link_contest.hpp"
 #include "serialization/wire.hpp"
@@ -119,7 +119,7 @@ private:
   payloads from_;
   std::promise<void> opened_;
   std::atomic<bool> ending_ = false;
-  std::mutex mutex_; ///< Of what follows, against a first answer while the window is being filled.
+  std::mutex mutex_; ///< Guards the rest: answers come while the window fills.
   round_trips* trips_ = nullptr;
   std::size_t answered_ = 0;
   std::promise<void>* done_ = nullptr;

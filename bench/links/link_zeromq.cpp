@@ -1,6 +1,6 @@
 // ZeroMQ as ps-lite uses it: DEALER to ROUTER over TCP, a header and a payload that is sent from
-// where it is. Other than ps-lite, the answer comes back on the same connection, and no thread
-// stands between the socket and who reads the payload: both make it faster.
+// where it is. Unlike in ps-lite the answer comes back on the same connection, and the thread of
+// the socket reads the payload itself: both make it faster.
 #include "bench/links/link_contest.hpp"
 #include "bench/zeromq.hpp"
 

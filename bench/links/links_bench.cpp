@@ -1,6 +1,6 @@
-// How fast a link carries payloads from one process to another, next to other ways of doing so and
-// to what a copy in memory takes. All contestants of a case run in turn within each round, each as
-// two processes of its own; the receiver reads every byte, or takes a step of SGD with it.
+// Measures how fast a link carries payloads from one process to another, next to other ways and to
+// a copy in memory. All contestants of a case run in turn within each round, each as two processes
+// of its own. The receiver reads every byte, or takes a step of SGD with it.
 #include "bench/child.hpp"
 #include "bench/links/link_contest.hpp"
 #include "bench/links/network_namespace.hpp"
@@ -91,7 +91,7 @@ int play(const json& part) {
 
 // -- one case -----------------------------------------------------------------------------------
 
-/// A contestant's processes, and what was measured so far.
+/// The processes of a contestant.
 class pair_of_processes {
 public:
   pair_of_processes(const contestant& who, const load& what) {
@@ -154,7 +154,7 @@ row row_of(const std::string& name, const load& what, const figures& found,
     .hidden("window", what.window)
     .hidden("work", what.kind == work::sgd ? "sgd" : "sum")
     .hidden("rounds", rounds);
-  // A rate of bytes says nothing of a message that has none to speak of.
+  // A rate of bytes says little about small messages.
   if (what.bytes < small_bytes)
     made.range("messages_s", "messages/s", spread_of(scaled(found.rates, 1e9 / bytes)), 0)
       .range("cpu_us", "CPU us each", spread_of(scaled(found.cpu, 1e-3 * bytes)), 2);
@@ -168,7 +168,7 @@ row row_of(const std::string& name, const load& what, const figures& found,
 }
 
 void run_case(const options& chosen, const load& what, const std::vector<contestant>& all) {
-  // Enough for a second or so of each, and a distribution of the times of small ones.
+  // Enough for about a second of each, and for a distribution of the times of small ones.
   const std::size_t bytes_a_run = std::size_t{chosen.full ? 1024u : 32u} << 20;
   const std::size_t count =
     std::clamp<std::size_t>(bytes_a_run / what.bytes, 6, chosen.full ? 20'000 : 500);
@@ -191,8 +191,7 @@ void run_case(const options& chosen, const load& what, const std::vector<contest
   }
   for (std::size_t round = 0; round < chosen.rounds; ++round)
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      auto& x =
-        entries[(i + round) % entries.size()]; // So that nobody always follows the same one.
+      auto& x = entries[(i + round) % entries.size()]; // Varies the order of contestants.
       note(x.found, x.processes->run(count), 1e-9 * static_cast<double>(count * what.bytes));
     }
   std::vector<row> rows;

@@ -34,7 +34,7 @@ void raise_loopback() {
 } // namespace
 
 void enter_network_with(const std::string& congestion_control) {
-  // Who is not root may still have one as the root of a user namespace.
+  // A user that is not root may still be the root of a user namespace.
   if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
     fail_congestion("cannot make a network namespace");
   raise_loopback();

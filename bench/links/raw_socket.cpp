@@ -28,7 +28,7 @@ union any_address {
   sockaddr_un unix_name;
 };
 
-/// Drops what was moved from the front of `parts`.
+/// Drops the first `moved` bytes of `parts`.
 std::span<iovec> rest_of(std::span<iovec> parts, std::size_t moved) {
   while (!parts.empty() && moved >= parts.front().iov_len) {
     moved -= parts.front().iov_len;

@@ -1,4 +1,4 @@
-// Blocking stream sockets: the plain loops that other ways of moving bytes are measured against.
+// Moves bytes over blocking stream sockets: plain loops as a measure for other ways.
 #pragma once
 
 #include <sys/uio.h>
@@ -9,7 +9,7 @@
 
 namespace troupe::bench {
 
-/// Unix: buffers of 4 MB, where the system lets us; its own 208 KB cost a third of the rate.
+/// Unix: buffers of 4 MB, if the system allows it; its own 208 KB cost a third of the rate.
 enum class socket_kind { tcp, unix_stream };
 
 class raw_socket {
@@ -20,14 +20,14 @@ public:
   raw_socket(raw_socket&& other) noexcept;
   raw_socket& operator=(raw_socket&& other) noexcept;
 
-  /// A listener on loopback, on a port or name that the system chooses.
+  /// Returns a listener on loopback, on a port or name that the system chooses.
   static raw_socket listen(socket_kind kind);
-  /// Where a listener is, as connect() takes it.
+  /// Returns the place of a listener, as connect() takes it.
   std::string address() const;
   raw_socket accept() const;
   static raw_socket connect(socket_kind kind, const std::string& address);
 
-  /// Of this socket alone. Throws std::runtime_error where the system lacks or forbids it.
+  /// Sets it for this socket alone. Throws std::runtime_error if the system lacks or forbids it.
   void use_congestion_control(const std::string& name) const;
 
   /// Both block until all is moved; throw std::runtime_error at the end of the stream.

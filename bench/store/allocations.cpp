@@ -25,8 +25,8 @@ std::atomic<std::uint64_t> allocated_count = 0, allocated_bytes = 0;
 
 } // namespace
 
-#ifndef TROUPE_SANITIZED // Its operators know what they gave out.
-// The other forms end in these.
+#ifndef TROUPE_SANITIZED // A sanitizer's operators track their memory.
+// The other forms call these.
 void* operator new(std::size_t bytes) { return counted(bytes, 1); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<std::size_t>(alignment));

@@ -1,5 +1,5 @@
-// Counts what a program takes from operator new, of every form and on every thread. Linking it
-// replaces the operators; with sanitizers, which have their own, it counts nothing.
+// Counts a program's allocations with operator new, of every form and on every thread. Linking it
+// replaces the operators; with sanitizers, which have their own, the counts stay 0.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct allocations {
   std::uint64_t bytes = 0;
 };
 
-/// So far.
+/// Returns the counts so far.
 allocations allocations_now();
 
 } // namespace troupe::bench

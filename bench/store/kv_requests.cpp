@@ -13,7 +13,7 @@ job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_
   job.workers = workers;
   job.samples = 1 << 20;
   job.batch_samples = 1;
-  job.epochs = 1 << 18; // More batches than anyone pushes.
+  job.epochs = 1 << 18; // More batches than any worker pushes.
   table_spec table;
   table.name = "w";
   table.shape = {floats};
@@ -81,7 +81,7 @@ void ask(caf::event_based_actor* self, const kv& to, std::optional<push_request>
         kv_answer answer;
         if (found.pulled)
           answer.pulled = *std::move(found.pulled);
-        else if (pulls) // No table of ours ever has a pull wait.
+        else if (pulls) // No pull waits on these tables.
           answer.failed = failure{errc::not_yet, "an answer without values"};
         then(answer);
       },

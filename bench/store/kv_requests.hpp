@@ -1,4 +1,4 @@
-// How the benchmarks ask a kv: the one place that knows what its requests and answers look like.
+// Makes the benchmarks' requests to a kv: only this file knows requests and replies.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -12,12 +12,12 @@
 
 namespace troupe::bench {
 
-/// What a worker asks of its kv at a time.
+/// One operation of a worker on its kv.
 enum class operation { push, pull, push_pull };
 
-/// The job behind a benchmark: one asp table of so many floats, with SGD.
+/// Returns the job of a benchmark: one asp table of `floats` floats, with SGD.
 job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_t servers);
-/// The same with one sparse table.
+/// Returns the job of a benchmark with one sparse table instead.
 job_spec sparse_table_job(std::uint32_t width, std::uint32_t workers, std::uint32_t servers);
 incarnation_id first_start(std::uint32_t worker);
 
@@ -26,12 +26,14 @@ class kv_requests {
 public:
   /// `cut`: the kv takes pieces as its blocks lie; a router cuts for itself.
   kv_requests(job_spec job, std::uint32_t worker, bool cut);
-  /// Of a sparse table: each request names the next of these lists.
+  /// For a sparse table: each request names the next of these lists.
   kv_requests(job_spec job, std::uint32_t worker, std::vector<row_keys> lists);
 
-  /// The next batch of this worker; the gradient of the whole table, or of the rows of a list.
+  /// Returns the push of this worker's next batch; the gradient is of the whole table, or of a
+  /// list's rows.
   push_request next_push(const std::shared_ptr<const float>& gradient);
-  /// The whole table, or the rows of a list; or its first element, as it is now.
+  /// Return a pull of the whole table or of a list's rows, and one of the first element as it is
+  /// now.
   pull_request whole();
   pull_request first_element() const;
 
@@ -51,7 +53,7 @@ struct kv_answer {
   pull_reply pulled;
 };
 
-/// Sends what is there as one operation; `then` runs, as part of `self`, when all is answered.
+/// Sends push and pull as one operation; calls `then`, as part of `self`, when all is answered.
 void ask(caf::event_based_actor* self, const kv& to, std::optional<push_request> push,
          std::optional<pull_request> pull, std::function<void(const kv_answer&)> then);
 

@@ -1,6 +1,6 @@
-// Messages within one process: a worker's updates to a server actor and its queries, next to plain
-// calls of the kernel that the server runs. Also what a message allocates, which must not grow with
-// the tensor: tensors come from pools and are handed over by reference.
+// Measures messages within one process: a worker's pushes to a server actor and its pulls, next to
+// plain calls of the kernel that the server runs. Also counts the allocations of a message, which
+// must not grow with the tensor: tensors come from pools and are handed over by reference.
 #include "actors/graph/launch/actor_config.hpp"
 #include "base/buffer.hpp"
 #include "bench/checksum.hpp"
@@ -30,7 +30,7 @@
 
 namespace troupe::bench {
 
-/// What the client's actor is to do next.
+/// The next task of the client's actor.
 using task = std::function<void(caf::event_based_actor*)>;
 
 } // namespace troupe::bench
@@ -48,7 +48,7 @@ struct options : common_options {
   std::vector<std::size_t> windows{1, 8};
 };
 
-/// Sends or calls `count` times.
+/// Runs operations with messages or plain calls.
 class contestant {
 public:
   virtual ~contestant() = default;
@@ -117,7 +117,7 @@ private:
   std::uint64_t sum_ = 0;
 };
 
-/// The arithmetic of the same: a step into another array, as the server takes it, and a reading.
+/// The arithmetic alone: a step into another array, as the server takes it, and a reading.
 class calls final : public contestant {
 public:
   explicit calls(std::size_t floats)
@@ -134,7 +134,7 @@ public:
         step();
       else
         sum_ += checksum(values_.get(), floats_ * sizeof(float));
-      asm volatile("" : : "r"(&sum_) : "memory"); // Each reading counts.
+      asm volatile("" : : "r"(&sum_) : "memory"); // Keeps every reading.
       trips.end(number);
     }
   }
@@ -154,7 +154,7 @@ private:
 };
 
 struct figures {
-  std::vector<double> rates, cpu, counts, bytes, trips; ///< Each but the rates of one message.
+  std::vector<double> rates, cpu, counts, bytes, trips; ///< For each message, except the rates.
 };
 
 void note(figures& of, contestant& who, operation what, std::size_t count, std::size_t window) {

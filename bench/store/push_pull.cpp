@@ -1,7 +1,7 @@
-// Pushes and pulls from end to end: workers' kvs in some processes, servers with SGD in others,
-// next to ZeroMQ doing the same job. All contestants of a case run in turn within each round. Then
-// the time of a small pull behind much that is queued, and, with --freeze, what happens to a worker
-// whose server hangs.
+// Measures pushes and pulls from end to end: workers' kvs in some processes, servers with SGD in
+// others, next to ZeroMQ doing the same job. All contestants of a case run in turn within each
+// round. Also measures a small pull behind a long queue and, with --freeze, a worker whose server
+// hangs.
 #include "bench/links/network_namespace.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
@@ -23,9 +23,9 @@ using namespace troupe::bench;
 
 namespace {
 
-/// Rates of bytes say nothing below it.
+/// Below this size a rate of bytes says little.
 constexpr std::size_t small_bytes = 4096;
-/// Requests of all workers together that may be under way; more would fill the memory.
+/// Open requests of all workers together, in bytes; more would fill the memory.
 constexpr std::size_t under_way_bytes_max = std::size_t{1} << 30;
 
 struct options : common_options {
@@ -48,7 +48,7 @@ std::vector<store_contestant> all_contestants(const std::filesystem::path& certi
 
 using contest = std::vector<std::pair<const store_contestant*, std::unique_ptr<store_processes>>>;
 
-/// The processes of all that take part in a case.
+/// Starts the processes of all contestants of a case.
 contest begin(const options& chosen, const std::vector<store_contestant>& all,
               const store_load& what) {
   contest made;
@@ -67,7 +67,7 @@ contest begin(const options& chosen, const std::vector<store_contestant>& all,
 // -- rates --------------------------------------------------------------------------------------
 
 struct figures {
-  std::vector<double> rates, cpu, trips; ///< Operations/s, seconds of each, microseconds.
+  std::vector<double> rates, cpu, trips; ///< Operations/s, CPU seconds of each, microseconds.
 };
 
 const char* name_of(operation what) {
@@ -82,7 +82,7 @@ std::vector<double> scaled(std::vector<double> values, double factor) {
 
 row row_of(const store_contestant& who, const store_processes& processes, const store_load& what,
            operation kind, const figures& found, std::size_t rounds) {
-  // Both ways count: what is pushed and what is pulled.
+  // Both ways count: pushed and pulled bytes.
   const auto bytes = static_cast<double>(what.bytes * (kind == operation::push_pull ? 2 : 1));
   row made;
   made.text("operation", "operation", name_of(kind))
@@ -138,7 +138,7 @@ void measure_rates(const options& chosen, const std::vector<store_contestant>& a
         rows, chosen.json);
 }
 
-// -- a small pull behind much -------------------------------------------------------------------
+// -- a small pull behind a queue ----------------------------------------------------------------
 
 void measure_queue(const options& chosen, const std::vector<store_contestant>& all) {
   const std::size_t pushed_bytes = std::min<std::size_t>(4, chosen.queued_megabytes) << 20;

@@ -1,4 +1,4 @@
-// Keys of a sparse table as a worker meets them: anywhere, other ones in each batch.
+// Draws keys of a sparse table as a worker meets them: anywhere, other ones in each batch.
 #pragma once
 
 #include "serialization/rows.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe::bench {
 
-/// `count` of `rows` keys that are spread out over 64 bits. Requires: count <= rows.
+/// Returns `count` of `rows` keys that are spread over 64 bits. Requires: count <= rows.
 inline row_keys random_keys(std::uint32_t width, std::uint64_t rows, std::uint64_t count,
                             std::uint64_t round) {
   const auto keys = std::make_shared<std::vector<std::uint64_t>>();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr config_id config{1};
 
-/// The server is alone in the chain of its number.
+/// Returns the desired state of a server that is alone in the chain of its number.
 desired_state desired_for(const job_spec& job, const member_id& server) {
   desired_server body;
   body.job = job;

@@ -1,5 +1,5 @@
-// A server of Troupe without a cluster: orders make it serve its share of a job, and nothing else
-// ever happens.
+// Hosts a server of Troupe without a cluster: one desired state makes it serve its share of a job,
+// and no other event follows.
 #pragma once
 
 #include "actors/roles/server/server_actor.hpp"
@@ -12,8 +12,8 @@
 
 namespace troupe::bench {
 
-/// Server `index` of a job whose workers are those of first_start(). Returns once it serves.
-/// `address`: where its process listens; empty within one process.
+/// Spawns server `index` of a job whose workers have identities of first_start(). Returns once it
+/// serves. `address`: where its process listens; empty within one process.
 server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std::uint32_t index,
                             const std::string& address);
 

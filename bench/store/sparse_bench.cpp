@@ -1,10 +1,10 @@
-// Speed of a server's sparse tables on one thread: pushes and pulls of random keys.
+// Measures a server's sparse tables on one thread: pushes and pulls of random keys.
 //
 //   sparse_bench [--full] [--json] [--keys N] [--rows N]
 //
 // A call pushes or pulls the rows of `keys` keys (10^5) of a table that holds `rows` rows (10^6),
-// other keys each time. index_share is the time that only looking up takes, as a share of that of
-// the whole call. The default is a smoke run with a tenth of both and few rounds.
+// other keys each time. index_share is the time of the look-ups alone, as a share of that of the
+// whole call. The default is a smoke run with a tenth of both and few rounds.
 #include "actors/tables/sparse_store.hpp"
 #include "bench/store/random_keys.hpp"
 
@@ -46,7 +46,7 @@ struct row {
   double checksum;
 };
 
-/// Of this thread's own time: what else runs on the machine takes none of it.
+/// Returns CPU time of this thread, so that other programs on the machine do not count.
 double seconds_of(const std::function<void()>& body) {
   const auto now = [] {
     timespec at{};

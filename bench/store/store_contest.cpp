@@ -5,7 +5,7 @@
 namespace troupe::bench {
 
 gradients::gradients(const store_load& what) : floats_(what.bytes / sizeof(float)) {
-  // Each has a gradient of its own under way, up to what no worker computes ahead.
+  // Each open request has its own gradient, up to the number that a worker computes ahead.
   constexpr std::size_t buffers_max = 8;
   for (std::size_t i = 0; i < std::min(what.window, buffers_max); ++i) {
     buffers_.push_back(pool_.floats(floats_));

@@ -1,5 +1,5 @@
-// What the contestants of push_pull have in common: servers that hold an array of floats between
-// them, and clients that push gradients of it and pull it. Each is a process.
+// Defines the contestants of push_pull: servers that hold an array of floats between them, and
+// clients that push gradients of it and pull it. Each is a process.
 #pragma once
 
 #include "base/buffer.hpp"
@@ -20,17 +20,17 @@
 namespace troupe::bench {
 
 struct store_load {
-  std::size_t bytes = 4; ///< Of the whole array; a multiple of 4.
+  std::size_t bytes = 4; ///< Size of the whole array; a multiple of 4.
   std::size_t window = 1;
   std::uint32_t workers = 1;
   std::uint32_t servers = 1;
-  std::size_t sparse_rows = 0;      ///< Of a sparse table of rows of 16 floats; 0: a dense one.
-  std::size_t memory_cap_bytes = 0; ///< Of what may wait in a client; 0: its default.
+  std::size_t sparse_rows = 0;      ///< Rows of 16 floats of a sparse table; 0: a dense table.
+  std::size_t memory_cap_bytes = 0; ///< Limit of the pushes that wait in a client; 0: its default.
 };
 
 /// Floats of a row of the sparse table. An operation is on random rows, `bytes` of values.
 constexpr std::uint32_t sparse_width = 16;
-/// So many lists of keys take turns: too many for a receiver to know them all by heart.
+/// Number of key lists that take turns: too many for a receiver to remember them all.
 constexpr std::size_t sparse_key_lists = 48;
 
 class store_server {
@@ -41,7 +41,7 @@ public:
   virtual void serve() = 0;
 };
 
-/// Pushes that nobody waits for; cumulative.
+/// Counts pushes that are sent without waiting; cumulative.
 struct flood_counters {
   std::uint64_t made = 0, acknowledged = 0, refused = 0;
 };
@@ -49,14 +49,14 @@ struct flood_counters {
 class store_client {
 public:
   virtual ~store_client() = default;
-  /// Runs operations until `trips` is done, and reads every byte that it pulls. Throws where one
-  /// fails.
+  /// Runs operations until `trips` is done, and reads every pulled byte. Throws if one fails.
   virtual void run(operation what, round_trips& trips) = 0;
-  /// Seconds of each of `count` pulls of one element, one at a time; where there are `pushes`,
-  /// which are all sent before, until these are acknowledged, and `count` at most.
+  /// Pulls one element, one pull at a time, and returns the seconds of each: `count` pulls if
+  /// `pushes` is 0. Otherwise it sends all pushes first, and pulls until they are acknowledged,
+  /// `count` times at most.
   virtual std::vector<double> probe(std::size_t pushes, std::size_t count) = 0;
-  /// Pushes a gradient of its own every `interval`, answered or not, for that long; `report` is
-  /// called every second.
+  /// Pushes a gradient of its own every `interval`, answered or not, for `duration`; calls `report`
+  /// every second.
   virtual void flood(std::chrono::milliseconds interval, std::chrono::seconds duration,
                      std::function<void(const flood_counters&)> report) = 0;
 };
@@ -67,7 +67,7 @@ public:
   explicit gradients(const store_load& what);
 
   std::shared_ptr<const float> at(std::size_t i) const { return buffers_[i % buffers_.size()]; }
-  /// Another one, as a worker computes them.
+  /// Returns another gradient, as a worker computes them.
   std::shared_ptr<const float> fresh();
 
 private:

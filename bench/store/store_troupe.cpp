@@ -1,5 +1,5 @@
-// Troupe's own: a shard with SGD behind a gateway, and a worker's kv in another process. The client
-// is an actor that sends the next request when an answer comes.
+// Troupe as a contestant of push_pull: a shard with SGD behind a gateway, and a worker's kv in
+// another process. The client is an actor that sends the next request when a reply comes.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/roles/links/node.hpp"
 #include "actors/roles/worker/router_actor.hpp"
@@ -21,7 +21,7 @@
 
 namespace troupe::bench {
 
-/// What the client's actor is to do next.
+/// The next task of the client's actor.
 using task = std::function<void(caf::event_based_actor*)>;
 
 } // namespace troupe::bench
@@ -34,7 +34,7 @@ namespace {
 
 enum class way { remote, lists, router };
 
-/// Where write_certificates() left them, for the children.
+/// Tells the children the folder of write_certificates().
 constexpr const char* certificates_variable = "TROUPE_BENCH_CERTIFICATES";
 
 transport_options options_of(const std::string& kind) {
@@ -63,7 +63,7 @@ kv_requests requests_of(const store_load& what, std::uint32_t index, way how) {
   return {job_of(what), index, std::move(lists)};
 }
 
-/// A client may hold so much of what waits for a server.
+/// Limits the memory of pushes that wait in a client for a server.
 send_limits limits_of(const store_load& what) {
   send_limits made;
   if (what.memory_cap_bytes > 0)
@@ -159,7 +159,7 @@ public:
   }
 
 private:
-  /// Runs on the actor, which says end() when all is done.
+  /// Runs a task on the actor, which calls end() when all is done.
   void wait_for(task what) {
     ended_ = {};
     caf::anon_send(driver_, std::move(what));
@@ -207,7 +207,7 @@ private:
       sum_ += checksum(x.values.get(), x.where.floats() * sizeof(float));
   }
 
-  /// All that may be sent as one message.
+  /// Sends all requests that may be sent as one message.
   void send_list(caf::event_based_actor* self) {
     request_list list;
     while (trips_->may_send()) {
@@ -278,12 +278,12 @@ private:
   caf::actor_system system_{config_};
   node links_;
   kv target_;
-  kv_service listed_; ///< Where requests are sent as lists.
+  kv_service listed_; ///< Takes requests as lists.
   operation what_ = operation::push;
   round_trips* trips_ = nullptr;
   caf::actor driver_;
   std::promise<void> ended_;
-  std::uint64_t sum_ = 0; ///< Of what was pulled; who adds it up has read it.
+  std::uint64_t sum_ = 0; ///< Sum of the pulled floats: adding up reads them.
   std::size_t pushes_open_ = 0;
   flood_counters counters_;
   double reported_ = 0;

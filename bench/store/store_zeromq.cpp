@@ -1,6 +1,6 @@
-// The same job over ZeroMQ, as ps-lite uses it: DEALER to ROUTER over TCP, payloads sent from where
-// they are. A server is one thread that takes its step in place and answers. It sends the very
-// array that later pushes change, where ps-lite copies: faster, and a pull may be torn.
+// Does the same job over ZeroMQ, as ps-lite uses it: DEALER to ROUTER over TCP, payloads sent from
+// where they are. A server is one thread that takes its step in place and answers. It sends the
+// very array that later pushes change, where ps-lite copies: faster, and a pull may be torn.
 #include "bench/aligned_floats.hpp"
 #include "bench/checksum.hpp"
 #include "bench/store/random_keys.hpp"
@@ -20,11 +20,11 @@ namespace {
 
 struct request_header {
   operation what = operation::push;
-  std::uint32_t floats = 0; ///< To be pulled.
-  std::uint32_t keys = 0;   ///< Of a sparse table; they precede the gradient.
+  std::uint32_t floats = 0; ///< Floats to be pulled.
+  std::uint32_t keys = 0;   ///< Keys of a sparse table; they precede the gradient.
 };
 
-/// Floats of the array that server `index` has.
+/// Returns the floats of the array that server `index` has.
 std::size_t share_of(const store_load& what, std::size_t index) {
   const std::size_t floats = what.bytes / sizeof(float);
   return floats / what.servers + (index < floats % what.servers ? 1 : 0);
@@ -69,7 +69,7 @@ private:
     all_finite_ &= kernels::optimizer_step(values, {}, values, {}, gradient, {.rate = 1e-6f});
   }
 
-  // A hash map of vectors, as ps-lite's default handle is for wide values.
+  // A hash map of vectors, like ps-lite's default handle for wide values.
 
   static std::span<const std::uint64_t> span_of(const zeromq_message& keys) {
     return {static_cast<const std::uint64_t*>(keys.data()), keys.size() / sizeof(std::uint64_t)};
@@ -118,7 +118,7 @@ public:
       lists_.push_back(random_keys(sparse_width, what.sparse_rows,
                                    what.bytes / sizeof(float) / sparse_width,
                                    index * sparse_key_lists + i));
-    // Who has nothing of the array is not asked.
+    // A server without a share of the array is not asked.
     for (std::size_t i = 0; i < servers.size() && share_of(what, i) > 0; ++i) {
       sockets_.push_back(std::make_unique<zeromq_socket>(ZMQ_DEALER));
       sockets_.back()->connect(servers[i]);
@@ -143,7 +143,7 @@ public:
       const double begin = seconds_now();
       const request_header header{operation::pull, 1};
       sockets_[0]->send(&header, sizeof header, false);
-      for (; open > 0; --open) // Answers come in order.
+      for (; open > 0; --open) // Replies come in order.
         receive();
       receive_from(*sockets_[0]);
       seconds.push_back(seconds_now() - begin);
@@ -198,7 +198,7 @@ private:
       sockets_[0]->send_shared(gradient, list.floats() * sizeof(float), false);
   }
 
-  /// The answer of every server to one operation.
+  /// Receives the replies of all servers to one operation.
   void receive() {
     for (const auto& socket : sockets_)
       receive_from(*socket);
@@ -220,7 +220,7 @@ private:
   std::vector<std::unique_ptr<zeromq_socket>> sockets_;
   std::vector<row_keys> lists_;
   std::size_t sent_ = 0;
-  std::uint64_t sum_ = 0; ///< Of what was pulled; who adds it up has read it.
+  std::uint64_t sum_ = 0; ///< Sum of the pulled floats: adding up reads them.
 };
 
 store_contestant zeromq_contestant(const std::string& name, const std::string& about,

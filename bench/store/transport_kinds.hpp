@@ -1,4 +1,4 @@
-// The kinds of links that are measured, and whose ends link_kills kills.
+// Lists the kinds of links that are measured, and whose ends link_kills kills.
 #pragma once
 
 #include "actors/transport/transport.hpp"
@@ -15,13 +15,14 @@ struct link_kind {
 };
 
 const std::vector<link_kind>& link_kinds();
-/// Throws std::out_of_range where there is none.
+/// Throws std::out_of_range if there is none.
 const link_kind& kind_named(const std::string& name);
 
-/// An authority's, and one of all roles. Throws std::runtime_error.
+/// Writes an authority's certificate, and one for servers, workers and observers together. Throws
+/// std::runtime_error.
 void write_certificates(const std::filesystem::path& directory);
 
-/// `certificates`: where write_certificates() left them. Throws std::runtime_error.
+/// `certificates`: the folder of write_certificates(). Throws std::runtime_error.
 transport_options options_of(const link_kind& kind, const std::filesystem::path& certificates);
 
 } // namespace troupe::bench

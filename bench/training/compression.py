@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
-"""What --compress and --compress-pulls save and cost, by training on MNIST.
+"""Measures the savings and costs of --compress and --compress-pulls by training on MNIST.
 
 usage: bench/training/compression.py PROGRAMS [--data DIR] [--rounds 3] [--passes N] [--rate 1gbit]
                             [--workers 1] [--model mlp:256] [--json] [loopback] [line]
 
-loopback: bytes of a step on links, samples/s and the accuracy on the test set; 4 workers, 2 servers.
-line: bytes and time of a step where a line of that rate lies between the workers and the server
-(network namespaces; root).
+loopback: bytes of a step on links, samples/s, test accuracy; 4 workers, 2 servers.
+line: bytes and time of a step if a line of --rate lies between the workers and the server. It needs
+root, for network namespaces.
 Each figure is median (least .. greatest) of the rounds; all codecs run in turn, within each round.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/distributed"), str(ROOT / "bench")]
+import cluster  # noqa: E402
 import throttled_line  # noqa: E402
 
 CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "int8"),
@@ -42,16 +45,18 @@ def on_loopback(programs, words):
 
 
 def over_line(programs, words, line, workers):
-    """The first host has the server, the second one the workers."""
+    """Runs the server on the first host and the workers on the second."""
     where = f"{throttled_line.ADDRESSES[0]}:7777"
     common = [programs / "async_sgd", *words, "--allow-plaintext-on-network"]
-    with tempfile.TemporaryDirectory(prefix="compression-") as home, \
-            open(pathlib.Path(home) / "out", "w+b") as out:
+    with tempfile.TemporaryDirectory(prefix="compression-") as home:
         here = subprocess.Popen(
             [*line.prefixes[0], *common, "--listen", where, "--here", "server:0", "--report",
-             "report.json", "--run-dir", "here"], cwd=home, stdout=out, stdin=subprocess.DEVNULL)
+             "report.json", "--run-dir", "here"], cwd=home, stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL)
+        events = cluster.EventFile(pathlib.Path(home) / "here/events.jsonl")
+        listens = re.compile("without encryption")
         end = time.monotonic() + JOIN_SECONDS
-        while b"without encryption" not in (pathlib.Path(home) / "out").read_bytes():
+        while not cluster.matching(events.read(), "note", text=listens):
             if here.poll() is not None or time.monotonic() > end:
                 here.terminate()
                 raise RuntimeError("the first host does not listen")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains the same network with PyTorch and with Troupe, in turn, and prints samples/s and ratios.
 
-usage: bench/training/torch_bench.py PROGRAMS [--rounds 5] [--full] [--json] [--batch 64 256] [--only NAME]
+usage: bench/training/torch_bench.py PROGRAMS [--rounds 5] [--full] [--json] [--batch 64 256]
+                                     [--only NAME]
 
 PROGRAMS: folder with async_sgd and plain_loop. The network is 784-512-256-10, its input drawn, of
 MNIST's shape. Contestants:
@@ -10,11 +11,11 @@ MNIST's shape. Contestants:
   torch-rpc       a parameter server over PyTorch RPC, 2 workers; a step is one call that brings a
                   gradient and takes values home
   plain           one plain loop of Troupe's trainer
-  plain-x2        two of them at a time, which know nothing of each other: the limit of 2 workers
+  plain-x2        two independent plain loops at a time: the limit of 2 workers
   troupe          async_sgd, 2 workers, 1 server, processes
   troupe-ahead    the same with --pull-ahead 1
 Each figure is median (least .. greatest) of the rounds; ratios are of the same round. Without
-PyTorch its rows are left out, with a line that says so.
+PyTorch a message replaces its rows.
 """
 import argparse
 import json
@@ -50,14 +51,14 @@ def make_network(torch):
 
 
 def make_batches(torch, batch):
-    """Drawn once: loading is no part of the comparison."""
+    """Draws all batches once, as loading is no part of the comparison."""
     generator = torch.Generator().manual_seed(2)
     return [(torch.rand(batch, WIDTHS[0], generator=generator),
              torch.randint(0, WIDTHS[-1], (batch,), generator=generator)) for _ in range(64)]
 
 
 def timed(step, batches, seconds):
-    """Steps a second, behind a warm-up."""
+    """Returns steps a second, after a warm-up."""
     for i in range(WARM_UP_STEPS):
         step(*batches[i % len(batches)])
     begin, steps = time.monotonic(), 0
@@ -91,7 +92,7 @@ def play_ddp(torch, asked):
     network = torch.nn.parallel.DistributedDataParallel(make_network(torch))
     step = trained_by(torch, network, torch.optim.SGD(network.parameters(), lr=RATE))
     batches = make_batches(torch, asked.batch[0])
-    # Every step waits for the other process, so both have to take as many.
+    # Every step waits for the other process, so both have to take the same number of steps.
     begin = time.monotonic()
     for i in range(WARM_UP_STEPS):
         step(*batches[i % len(batches)])
@@ -107,13 +108,13 @@ def play_ddp(torch, asked):
 
 
 class Server:
-    """Of the RPC variant: one vector, and a lock, as calls come on many threads."""
+    """The RPC variant's server: one vector, and a lock, as calls come on many threads."""
 
     vector, lock = None, None
 
 
 def take_step(gradient):
-    """Called in the server's process."""
+    """Runs in the server's process: applies a gradient and returns the new values."""
     with Server.lock:
         Server.vector.sub_(gradient, alpha=RATE)
         return Server.vector.clone()
@@ -166,7 +167,7 @@ def free_port():
 
 
 def together(commands, environment=None, home=None):
-    """Runs them at a time; the output of each. What they log is shown where one fails."""
+    """Runs all commands at once and returns their outputs. Prints their logs if one fails."""
     running = [subprocess.Popen([*map(str, words)], text=True, cwd=home, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, **(environment or {})})
@@ -218,7 +219,7 @@ def write_idx(path, shape, values):
 
 
 def write_samples(home, count):
-    """Files in MNIST's form."""
+    """Writes random samples as files in MNIST's form."""
     draw = random.Random(1)
     for part, size in (("train", count), ("t10k", 1000)):
         write_idx(home / f"{part}-images-idx3-ubyte", (size, 28, 28),
@@ -228,7 +229,7 @@ def write_samples(home, count):
 
 
 def with_torch():
-    """An interpreter that has PyTorch, or None."""
+    """Returns an interpreter that has PyTorch, or None."""
     for candidate in (sys.executable, "/usr/bin/python3"):
         found = shutil.which(candidate)
         if found and subprocess.run([found, "-c", "import torch.distributed.rpc"],
@@ -282,7 +283,7 @@ def measure(asked, home):
         rates, seconds = {x: [] for x in names}, {x: [] for x in names}
         for turn in range(asked.rounds):
             for i in range(len(names)):
-                name = names[(i + turn) % len(names)]  # Nobody always follows the same one.
+                name = names[(i + turn) % len(names)]  # Varies the order of contestants.
                 before = cpu_seconds()
                 rates[name].append(CONTESTANTS[name](name, batch, asked, home))
                 seconds[name].append(cpu_seconds() - before)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains real data in every way and prints what came out, as tables of ratios.
+"""Trains real data in every way and prints the results as tables of ratios.
 
 usage: bench/training/training.py PROGRAMS [--data DIR] [--rounds 3] [--passes N]
                          [accuracy] [stragglers] [overhead] [bytes] [overlap]
 
 PROGRAMS: folder with async_sgd and plain_loop. DIR: data sets, by default $TROUPE_DATA or
-../shared/data. N: passes of a run, by default 20 for stragglers, 3 for bytes, else 10. Each figure is median
-(least .. greatest) of the rounds; what is compared runs in turn, within each round.
+../shared/data. N: passes of a run, by default 20 for stragglers, 3 for bytes, else 10. Each figure
+is median (least .. greatest) of the rounds; contestants run in turn within each round.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ programs = pathlib.Path(".")
 
 
 def run(program, *words):
-    """The run's report, with processor seconds of all its processes."""
+    """Runs a program and returns its report, with CPU seconds of all its processes."""
     with tempfile.TemporaryDirectory(prefix="training-") as home:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([programs / program, *map(str, words), "--report", "report.json"], cwd=home,
@@ -33,7 +33,7 @@ def run(program, *words):
 
 
 def plain(*words):
-    """The yardstick: the same training without the framework."""
+    """Runs the same training without the framework, as the yardstick, and returns its report."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([programs / "plain_loop", *map(str, words), "--json"], check=True,
                           capture_output=True, text=True)
@@ -71,15 +71,15 @@ def accuracy(data, rounds, passes):
 def stragglers(data, rounds, passes):
     common = ("--processes", "--data", f"mnist:{data}/mnist", "--servers", 2, "--lr", 0.1, "--epochs")
     slow = ("--slow", "0:50")
-    # As fast as they can, the others leave the straggler no processor to add its work with; with a
-    # pause in each of their steps they do.
+    # At full speed the other workers leave the straggler no processor time; with a pause in each of
+    # their steps they do.
     beside = [f"{worker}:5" for worker in (1, 2, 3)]
     speeds = {}
 
     def note(name, *words):
         speeds.setdefault(name, []).append(run("async_sgd", *common, *words)["samples_per_second"])
 
-    for _ in range(rounds):  # One pass of what waits for the straggler takes long enough.
+    for _ in range(rounds):  # One pass is long enough where workers wait for the straggler.
         note("the straggler alone", 1, "--workers", 1, "--sync", "asp", *slow)
         note("3 workers", passes, "--workers", 3, "--sync", "asp")
         note("3 and the straggler, asp", passes, "--workers", 4, "--sync", "asp", *slow)
@@ -162,7 +162,7 @@ def overlap(data, rounds, passes):
               f"accuracy {spread([x['test_accuracy'] for x in own], '{:.4f}')}", flush=True)
 
 
-# The parts, and passes of a run: asp with a straggler varies too much in 10.
+# The parts and the passes of their runs; asp with a straggler varies too much in 10 passes.
 PARTS = {"accuracy": (accuracy, 10), "stragglers": (stragglers, 20), "overhead": (overhead, 10),
          "bytes": (bytes_on_links, 3), "overlap": (overlap, 10)}
 

@@ -7,7 +7,7 @@
 #include "cli/chaos/cluster.hpp"
 #include "cli/chaos/conductor.hpp"
 #include "cli/chaos/damage.hpp"
-#include "cli/chaos/launcher_lines.hpp"
+#include "cli/chaos/event_lines.hpp"
 #include "cli/chaos/network.hpp"
 #include "cli/chaos/verdict_text.hpp"
 #include "serialization/job.hpp"
@@ -38,18 +38,18 @@ namespace {
 using namespace chaos;
 namespace fs = std::filesystem;
 
-/// Without faults, at the end: for the last one to heal while training goes on.
+/// Seconds without faults at the end: the last fault heals while training goes on.
 constexpr std::uint32_t quiet_seconds = 10;
-/// A worker needs at least so long for a batch, more where there would be too many batches.
+/// Least time of a worker for a batch; more if there would be more than `batches_max` batches.
 constexpr std::uint64_t step_ms_min = 10;
 /// Sums of floats are exact up to 2^24, and a batch adds 2 at most.
 constexpr std::uint64_t batches_max = 8'000'000;
-/// From this many seconds on there is time for faults that last longer than 5 s.
+/// A run of this many seconds or more has time for faults that last longer than 5 s.
 constexpr std::uint32_t long_run_seconds = 40;
 constexpr std::uint32_t start_seconds_max = 60;
 constexpr double heal_seconds_max = 30;
 constexpr unsigned disk_megabytes = 256;
-/// Checkpoints of a run that damages some: they should still be there when it is over.
+/// Checkpoints that a run keeps if it damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
 constexpr std::uint32_t usual_keep = 5;
 constexpr std::chrono::milliseconds look_interval{20};
@@ -66,12 +66,12 @@ struct chaos_options {
   std::optional<std::uint64_t> minimum;
   double rss_limit_mb = 512;
   double descriptors_limit = 512;
-  std::string said; ///< All of it but the seed, as a command line.
+  std::string said; ///< The command line without the seed.
 
   std::uint64_t faults_of_each() const { return minimum.value_or(1 + seconds / 120); }
 };
 
-/// A command line that says the same, without the seed.
+/// Returns an equivalent command line without the seed.
 std::string said_in(const CLI::App& words) {
   std::string all = "troupe " + words.get_name();
   for (const auto* const option : words.get_options()) {
@@ -87,7 +87,7 @@ std::string said_in(const CLI::App& words) {
   return all;
 }
 
-/// Throws CLI::ValidationError.
+/// Throws CLI::ValidationError if the options do not fit together.
 void check(const chaos_options& options) {
   const auto wrong = [](const char* option, const std::string& why) {
     throw CLI::ValidationError{option, why};
@@ -113,7 +113,7 @@ void check(const chaos_options& options) {
                                    std::chrono::ceil<std::chrono::seconds>(needed).count()));
 }
 
-/// Errors: io_failed.
+/// Returns the path of count_batches. Errors: io_failed.
 result<fs::path> find_program(const std::optional<fs::path>& asked) {
   const auto here = fs::read_symlink("/proc/self/exe").parent_path();
   const auto program = fs::absolute(asked.value_or(here / "count_batches"));
@@ -126,7 +126,7 @@ result<fs::path> find_program(const std::optional<fs::path>& asked) {
   return program;
 }
 
-/// Removed in the end, unless it is kept.
+/// A temporary folder, removed in the end unless keep() was called.
 class run_folder {
 public:
   static result<run_folder> make() {
@@ -157,7 +157,7 @@ class chaos_run {
 public:
   explicit chaos_run(const chaos_options& options) : options_(options), started_at_(steady_now()) {}
 
-  /// `interrupted`: the signal by which the user ended it.
+  /// `interrupted`: the signal with which the user ended the run.
   result<void> run(std::optional<int>& interrupted);
 
 private:
@@ -180,7 +180,7 @@ void chaos_run::say(const std::string& line) const {
   std::fflush(stdout);
 }
 
-/// What has to come out, and how much work it takes.
+/// Sets the limits, and how much work the run needs.
 void chaos_run::plan() {
   facts_.asked = options_.faults;
   facts_.asked.seed = options_.seed.value_or(draw_random() % 1'000'000);
@@ -197,7 +197,7 @@ void chaos_run::plan() {
   facts_.batches = workers * (trained_ms / step_ms_);
 }
 
-/// What needs a process of one thread.
+/// Makes the disk and the network. Requires: this process has one thread.
 result<void> chaos_run::make_ground(const fs::path& directory) {
   fs::create_directory(directory / "checkpoints");
   if (options_.faults.full_disk)
@@ -239,7 +239,7 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
   return conclude(*folder, job);
 }
 
-/// Until the job has ended, or should have.
+/// Follows the job until it has ended or its time is up.
 result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
   signal_watch signals;
   if (auto started = job.start(); !started)
@@ -252,7 +252,7 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
       interrupted = signal;
       return {};
     }
-    const bool ended = job.ended().has_value(); // First: what it said at its end is read.
+    const bool ended = job.ended().has_value(); // First, so that the last lines are read.
     job.read(now(), facts_);
     facts_.exit_status = job.ended();
     facts_.ended_at = now();
@@ -286,10 +286,10 @@ result<void> chaos_run::conclude(run_folder& folder, cluster& job) {
   fmt::print("{}{}", counts_text(facts_), findings_text(results));
   const auto wrong = violated(results);
   if (wrong.empty()) {
-    fmt::print("all that can be judged holds\n");
+    fmt::print("all checks passed\n");
     return {};
   }
-  // What is on a disk of its own goes with this process; launchers' words and logs stay.
+  // A small disk vanishes with this process; launchers' output and logs stay.
   const auto kept = folder.path().string();
   folder.keep();
   return {errc::damaged, fmt::format("violated: {}; repeat with {} --seed {}; logs in {}", wrong,
@@ -300,11 +300,11 @@ result<void> run(const chaos_options& options) {
   std::optional<int> interrupted;
   auto done = chaos_run{options}.run(interrupted);
   if (interrupted)
-    raise(*interrupted); // As if it had not been caught.
+    raise(*interrupted); // Ends this process as if the signal had not been caught.
   return done;
 }
 
-/// CLI::Range with a line that a person can read; and nan, which that lets pass, is in no range.
+/// Is CLI::Range with a readable message; it also refuses nan, which CLI::Range accepts.
 CLI::Validator between(double least, double greatest) {
   const auto range = fmt::format("{:.0f}..{:.0f}", least, greatest);
   const auto check = [=](const std::string& text) -> std::string {
@@ -322,7 +322,7 @@ command chaos_command(CLI::App& app) {
   const auto options = std::make_shared<chaos_options>();
   auto& faults = options->faults;
   auto* words = app.add_subcommand(
-    "chaos", "Tries a job of real processes under faults, and checks what it promises");
+    "chaos", "Runs a job of real processes under faults, and checks its guarantees");
   words
     ->add_option("--seconds", options->seconds,
                  "How long faults go on; each kind has to come --minimum times")
@@ -369,11 +369,11 @@ command chaos_command(CLI::App& app) {
     ->check(between(1, 1e6))
     ->capture_default_str();
   words->footer(
-    "What is checked, with the numbers of docs/figures.md: C1 exactly once, C3 conservation,\n"
+    "The checks, with the numbers of docs/figures.md: C1 exactly once, C3 conservation,\n"
     "C8 no bad checkpoint, C9 evictions, C10 liveness, C12 resources, C13 vacuity (faults came),\n"
-    "and without a number durability (nothing acknowledged is taken back) and full disk.\n"
-    "Of the others C2 and C5 need what only a simulator sees (troupe sim), and C4, C6, C7 and C11\n"
-    "jobs of other kinds (bench/faults/fault_matrix.py).");
+    "and without a number durability (no acknowledged update is lost) and full disk.\n"
+    "C2 and C5 need a simulator (troupe sim); C4, C6, C7 and C11 need jobs of other kinds\n"
+    "(bench/faults/fault_matrix.py).");
   words->callback([options, words] {
     options->said = said_in(*words);
     options->faults.long_faults = options->seconds >= long_run_seconds;

@@ -1,4 +1,4 @@
-// `troupe chaos`: a job of real processes under faults, and whether it kept its promises.
+// `troupe chaos` runs a job of real processes under faults and checks that it kept its promises.
 #pragma once
 
 #include "cli/command.hpp"

@@ -5,42 +5,43 @@
 #include "fmt/format.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace troupe::chaos {
 
 namespace {
 
-/// After a fault a process may still be given up for it: a death takes 5 s to notice, and a process
-/// that hangs is killed 5 s later.
+/// After a fault a process may be given up for this time: a death takes 5 s to notice, and a
+/// process that hangs is killed 5 s later.
 constexpr double blame_seconds = 12;
-/// A checkpoint that was written before the disk was full is committed by then.
+/// A checkpoint that was written before the disk was full is committed within this time.
 constexpr double write_seconds = 1;
 
 check_result held(std::string checker, std::string why) {
-  return {std::move(checker), evaluation_message::holds, std::move(why)};
+  return {std::move(checker), check_outcome::holds, std::move(why)};
 }
 check_result broken(std::string checker, std::string why) {
-  return {std::move(checker), evaluation_message::violated, std::move(why)};
+  return {std::move(checker), check_outcome::violated, std::move(why)};
 }
 check_result not_judged(std::string checker, std::string why) {
-  return {std::move(checker), evaluation_message::not_judged, std::move(why)};
+  return {std::move(checker), check_outcome::not_judged, std::move(why)};
 }
 check_result decided(bool holds, std::string checker, std::string why) {
   return holds ? held(std::move(checker), std::move(why))
                : broken(std::move(checker), std::move(why));
 }
 
-/// Whom an event gives up; empty for other events.
-std::string given_up_in(const std::string& text) {
-  for (const char* const words : {" lost", " hangs: killing it", " and is out for "})
-    if (const auto at = text.find(words); at != std::string::npos)
-      if (const auto name = text.substr(0, at); name.find(':') == std::string::npos) {
-        const auto number = name.find(' ');
-        return number == std::string::npos ? name : name.substr(0, name.find(' ', number + 1));
-      }
-  return {};
+/// Returns the member that an event gives up; empty for other events.
+std::string given_up_in(const job_event& what) {
+  switch (what.kind) {
+  case event_kind::worker_lost:
+  case event_kind::server_lost:
+  case event_kind::worker_evicted:
+  case event_kind::process_ended:
+  case event_kind::process_hung:
+  case event_kind::coordinator_hung: return std::string{what.text("member")};
+  default: return {};
+  }
 }
 
 bool strikes(const fault_record& fault, const run_facts& run) {
@@ -55,7 +56,8 @@ bool is_to_blame(const run_facts& run, const std::string& who, double at) {
   });
 }
 
-/// A promise for one fault at a time says little of such a run.
+/// Returns true if most faults overlap. A promise for one fault at a time says little of such a
+/// run.
 bool overlaps_prevail(const run_facts& run) { return 2 * run.faults_apart() < run.faults.size(); }
 
 std::string overlaps_of(const run_facts& run) {
@@ -63,12 +65,10 @@ std::string overlaps_of(const run_facts& run) {
                      run.faults.size() - run.faults_apart(), run.faults.size());
 }
 
-bool takes_back(const std::string& event) {
-  return event.find("updates rolled back") != std::string::npos
-         && event.find(": 0 updates") == std::string::npos;
-}
+bool takes_back(const job_event& what) { return what.number("updates") > 0; }
 
-/// The first after which the members were not all active in time, though no other one came.
+/// Returns the first fault after which the members were not all active in time, though no other
+/// fault came.
 const fault_record* slowly_healed(const run_facts& run) {
   for (std::size_t i = 0; i + 1 < run.faults.size(); ++i) {
     const auto quiet = run.faults[i + 1].began - run.faults[i].ended;
@@ -76,14 +76,6 @@ const fault_record* slowly_healed(const run_facts& run) {
       return &run.faults[i];
   }
   return nullptr;
-}
-
-std::optional<std::uint64_t> restored_checkpoint(const std::string& text) {
-  constexpr std::string_view words = " restored from checkpoint ";
-  const auto at = text.find(words);
-  if (at == std::string::npos)
-    return std::nullopt;
-  return std::stoull(text.substr(at + words.size()));
 }
 
 } // namespace
@@ -101,7 +93,9 @@ check_result check_conservation(const run_facts& run) {
   if (!run.counted)
     return broken(name, "the run did not come to its sums");
   const auto& found = *run.counted;
-  const bool all = run.count(fmt::format("all {} batches are applied", run.batches)) > 0;
+  const bool all = std::ranges::any_of(run.events, [&](const event& x) {
+    return x.what.kind == event_kind::batches_applied && x.what.number("batches") == run.batches;
+  });
   return decided(all && found.least == found.least_expected && found.most == found.most_expected,
                  name,
                  fmt::format("sums from {:.0f} to {:.0f}, expected {:.0f} to {:.0f}; {} batches{}",
@@ -114,8 +108,8 @@ check_result check_durability(const run_facts& run) {
   if (run.replicas < 2)
     return not_judged(name, "one replica goes back to its checkpoint, as it should");
   for (const auto& each : run.events)
-    if (takes_back(each.text) && !run.is_overlapped(each.at))
-      return broken(name, each.text);
+    if (takes_back(each.what) && !run.is_overlapped(each.at))
+      return broken(name, text_of(each.what));
   if (run.faults_apart() == run.faults.size()) // The report does not say when.
     return decided(run.rolled_back == 0, name,
                    fmt::format("{} updates rolled back", run.rolled_back));
@@ -136,16 +130,16 @@ check_result check_checkpoints(const run_facts& run) {
     ++(flip.refused ? refused : gone);
   }
   for (const auto& each : run.events) {
-    const auto restored = restored_checkpoint(each.text);
-    if (!restored)
+    if (each.what.kind != event_kind::shard_restored)
       continue;
     ++restores;
     for (const auto& flip : run.flips)
-      if (flip.checkpoint == *restored && flip.at < each.at)
-        return broken(name, each.text + ", which has a flipped bit in " + flip.file);
+      if (flip.checkpoint == each.what.number("checkpoint") && flip.at < each.at)
+        return broken(name, text_of(each.what) + ", which has a flipped bit in " + flip.file);
   }
-  const auto passed = run.count("checkpoint passed over") + run.count("an older checkpoint");
-  if (gone > 0 && run.checkpoints(" committed") <= run.checkpoints_kept)
+  const auto passed =
+    run.count(event_kind::checkpoint_skipped) + run.count(event_kind::restore_failed);
+  if (gone > 0 && run.count(event_kind::checkpoint_committed) <= run.checkpoints_kept)
     return broken(name, fmt::format("{} with a flipped bit are neither refused nor there, and none "
                                     "was to be removed",
                                     gone));
@@ -167,11 +161,12 @@ check_result check_full_disk(const run_facts& run) {
   for (const auto& fault : run.faults)
     if (fault.what.kind == fault_kind::full_disk) {
       freed = fault.ended;
-      meanwhile += run.checkpoints(" committed", fault.began + write_seconds, fault.ended);
-      failed += run.checkpoints(" failed: ", fault.began, fault.ended + write_seconds);
+      meanwhile +=
+        run.count(event_kind::checkpoint_committed, fault.began + write_seconds, fault.ended);
+      failed += run.count(event_kind::checkpoint_failed, fault.began, fault.ended + write_seconds);
     }
-  const auto later = run.checkpoints(" committed", freed);
-  // A checkpoint fails or waits for room; where none does, the disk was not full.
+  const auto later = run.count(event_kind::checkpoint_committed, freed);
+  // On a full disk a checkpoint fails or waits for room. If neither happened, it was not full.
   return decided((failed > 0 || meanwhile == 0) && later > 0, name,
                  fmt::format("{} times; {} checkpoints failed, {} committed meanwhile, {} "
                              "committed after the last time",
@@ -182,13 +177,13 @@ check_result check_evictions(const run_facts& run) {
   const std::string name = "C9 evictions";
   std::uint64_t given_up = 0;
   for (const auto& each : run.events) {
-    const auto who = given_up_in(each.text);
+    const auto who = given_up_in(each.what);
     if (who.empty())
       continue;
     ++given_up;
     if (!is_to_blame(run, who, each.at))
-      return broken(
-        name, fmt::format("{} had no fault of its own at {:.1f} s: {}", who, each.at, each.text));
+      return broken(name, fmt::format("{} had no fault of its own at {:.1f} s: {}", who, each.at,
+                                      text_of(each.what)));
   }
   return held(name, fmt::format("{} events give someone up, all of them after a fault", given_up));
 }

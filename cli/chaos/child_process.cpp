@@ -21,12 +21,12 @@ failure system_failure(const std::string& what) {
   return {errc::io_failed, what + ": " + std::strerror(errno)};
 }
 
-/// Runs in the child; only async-signal-safe calls.
+/// Runs in the child; makes only async-signal-safe calls.
 [[noreturn]] void become(char* const* arguments, int input, int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) // It died before the line above.
+  if (getppid() != parent) // The parent died before prctl().
     _exit(1);
-  setsid(); // Ctrl-C is for chaos alone.
+  setsid(); // Ctrl-C then reaches chaos alone.
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
@@ -57,7 +57,7 @@ result<pid_t> spawn(const std::vector<std::string>& words, int input, int output
 
 result<child_process> child_process::start(const std::vector<std::string>& words,
                                            const std::filesystem::path& output) {
-  int ends[2]; // No pipe: a word to who has ended must not be a signal.
+  int ends[2]; // No pipe: writing to an ended process must not raise a signal.
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return system_failure("cannot make a socket pair");
   const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -95,7 +95,7 @@ std::optional<int> child_process::ended() {
 }
 
 void child_process::tell(const std::string& line) {
-  // Where nobody reads any more, ended() says so.
+  // If the process has ended, ended() says so.
   [[maybe_unused]] const auto sent = send(input_, line.data(), line.size(), MSG_NOSIGNAL);
 }
 

@@ -1,4 +1,4 @@
-// A process that chaos starts itself: a launcher, or a tool of the system.
+// Runs a process that chaos starts itself: a launcher, or a tool of the system.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,10 +12,10 @@
 
 namespace troupe::chaos {
 
-/// Ends, with SIGKILL, when it goes out of scope, and when chaos itself is killed.
+/// Is killed with SIGKILL when it goes out of scope and when chaos itself is killed.
 class child_process {
 public:
-  /// Both outputs go to `output`. Its input is for tell(). Errors: io_failed.
+  /// Starts the process. Both outputs go to `output`; tell() writes its input. Errors: io_failed.
   static result<child_process> start(const std::vector<std::string>& words,
                                      const std::filesystem::path& output);
   child_process(child_process&& other) noexcept;
@@ -23,7 +23,7 @@ public:
   ~child_process();
 
   pid_t pid() const { return pid_; }
-  /// Exit status, 128 + signal; nullopt: it still runs.
+  /// Returns the exit status, or 128 + signal; nullopt: it still runs.
   std::optional<int> ended();
   void tell(const std::string& line);
   void kill();
@@ -36,7 +36,7 @@ private:
   std::optional<int> status_;
 };
 
-/// Runs a tool of the system to its end. Errors: io_failed, with what it said.
+/// Runs a tool of the system to its end. Errors: io_failed, with the tool's output.
 result<void> run_tool(const std::vector<std::string>& words);
 
 } // namespace troupe::chaos

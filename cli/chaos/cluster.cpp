@@ -1,6 +1,6 @@
 #include "cli/chaos/cluster.hpp"
 
-#include "cli/chaos/launcher_lines.hpp"
+#include "cli/chaos/event_lines.hpp"
 #include "cli/chaos/live_processes.hpp"
 
 #include "fmt/format.h"
@@ -18,7 +18,7 @@ namespace troupe::chaos {
 namespace {
 
 constexpr const char* port = "7777";
-/// For a host to appear, and for a launcher that joined to see the end of the job.
+/// Limits of a wait, 10 s: a host appears, or a launcher that joined sees the end of the job.
 constexpr int wait_ms = 10;
 constexpr int waits_max = 1000;
 
@@ -113,7 +113,7 @@ result<void> cluster::start_host(std::uint32_t server) {
 }
 
 void cluster::read(double now, run_facts& into) {
-  std::ifstream file{output(), std::ios::binary};
+  std::ifstream file{run_directory() / "events.jsonl", std::ios::binary};
   file.seekg(static_cast<std::streamoff>(read_until_));
   const std::string fresh{std::istreambuf_iterator<char>{file}, {}};
   read_until_ += fresh.size();
@@ -122,7 +122,7 @@ void cluster::read(double now, run_facts& into) {
       unfinished_line_ += each;
       continue;
     }
-    read_launcher_line(unfinished_line_, now, into);
+    read_event_line(unfinished_line_, now, into);
     unfinished_line_.clear();
   }
 }
@@ -159,7 +159,7 @@ void cluster::end() {
     wait_until([this] {
       return std::ranges::all_of(launchers_, [](auto& x) { return x.ended().has_value(); });
     });
-  launchers_.clear(); // Their processes end with them.
+  launchers_.clear(); // Kills the launchers, and their processes end with them.
 }
 
 } // namespace troupe::chaos

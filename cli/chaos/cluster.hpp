@@ -1,4 +1,4 @@
-// The job under faults: count_batches with its launchers, and what they say.
+// Runs the job under faults: count_batches with its launchers, and reads their output.
 #pragma once
 
 #include "cli/chaos/child_process.hpp"
@@ -17,35 +17,35 @@
 namespace troupe::chaos {
 
 struct cluster_options {
-  std::filesystem::path program;   ///< count_batches.
-  std::filesystem::path directory; ///< Of this run; exists.
+  std::filesystem::path program;   ///< The program count_batches.
+  std::filesystem::path directory; ///< Folder of this run; exists.
   std::uint32_t servers = 3;
   std::uint32_t replicas = 2;
   std::uint32_t workers = 4;
   std::string sync = "asp";
   std::uint64_t batches = 0;
-  std::uint64_t step_ms = 10; ///< A worker needs at least so long for a batch.
-  std::uint64_t keep = 5;     ///< Checkpoints.
+  std::uint64_t step_ms = 10; ///< Least time of a worker for a batch.
+  std::uint64_t keep = 5;     ///< Number of checkpoints to keep.
 };
 
 class cluster {
 public:
-  /// `hosts`: each server is on a host of its own there; null: all is on this one.
+  /// `hosts`: gives each server a host of its own; null: all processes run on this host.
   cluster(cluster_options options, network* hosts) : options_(std::move(options)), hosts_(hosts) {}
 
-  /// Errors: io_failed.
+  /// Starts all launchers. Errors: io_failed.
   result<void> start();
-  /// What was said since the last call.
+  /// Reads what the main launcher printed since the last call.
   void read(double now, run_facts& into);
-  /// Exit status of the main launcher.
+  /// Returns the exit status of the main launcher.
   std::optional<int> ended() { return launchers_.front().ended(); }
-  /// nullopt: it does not run just now.
+  /// Returns nullopt if the process does not run just now.
   std::optional<pid_t> find(const process_name& who) const;
   void measure(run_facts& into) const;
-  /// The line of the server's host. Requires: there are hosts. Errors: io_failed.
+  /// Cuts the line of the server's host. Requires: there are hosts. Errors: io_failed.
   result<void> cut(std::uint32_t server, fault_kind how);
   result<void> mend(std::uint32_t server, fault_kind how);
-  /// Waits a moment for launchers that joined, then kills what is left.
+  /// Waits a moment for launchers that joined, then kills all that still run.
   void end();
 
   std::filesystem::path checkpoints() const { return options_.directory / "checkpoints"; }

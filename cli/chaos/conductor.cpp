@@ -56,7 +56,7 @@ result<void> conductor::begin(double now) {
   if (!begun)
     return begun.error();
   if (!*begun)
-    return {}; // Its victim is being started again, say; it will be there soon.
+    return {}; // The victim is being started again, for example; a later step tries again.
   (*begun)->record.overlaps = !run_.whole_since(quiet_since_);
   tell_(text_of((*begun)->record));
   if (next_->lasts.count() == 0)
@@ -91,7 +91,7 @@ result<std::optional<conductor::open_fault>> conductor::carry_out(const planned_
     return std::optional<open_fault>{};
   flipped->at = now;
   run_.flips.push_back(*flipped);
-  if (run_.replicas == 1) // What it held has to come from a checkpoint.
+  if (run_.replicas == 1) // The state that it held then has to come from a checkpoint.
     send(SIGKILL, made);
   return std::optional{made};
 }
@@ -113,7 +113,7 @@ result<void> conductor::finish(double now) {
     return job_.mend(what.whom.index, what.kind);
   if (what.kind == fault_kind::full_disk)
     free_disk(job_.checkpoints());
-  else if (job_.find(what.whom) == stopped) // Who hangs for long is killed by the launcher.
+  else if (job_.find(what.whom) == stopped) // The launcher kills a process that hangs for long.
     ::kill(stopped, SIGCONT);
   return {};
 }

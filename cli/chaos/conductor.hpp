@@ -11,19 +11,19 @@
 
 namespace troupe::chaos {
 
-/// The next fault begins when all members were seen active after the one before. Where they are not
-/// within the limit for that it begins nevertheless, and the facts say so.
+/// A fault begins when all members were seen active after the fault before. If they are not within
+/// `heal_limit`, it begins nevertheless, and the facts say so.
 class conductor {
 public:
-  /// From the first line of training on, faults begin for `seconds`. `tell` gets a line for each.
+  /// Faults begin for `seconds` after the first line of training. `tell` gets a line for each.
   conductor(double seconds, cluster& job, run_facts& run,
             std::function<void(const std::string&)> tell);
 
-  /// Errors: io_failed, where a fault cannot be made or undone.
+  /// Begins or ends a fault if it is time. Errors: io_failed if a fault cannot be made or undone.
   result<void> step(double now);
-  /// The run is over: a fault that is still on counts up to now.
+  /// Ends the run: a fault that is still on counts up to now.
   void close(double now);
-  /// No fault is on, and none will come.
+  /// Returns true if no fault is on and none will come.
   bool is_over() const { return over_ && !current_; }
 
 private:
@@ -35,7 +35,7 @@ private:
   bool is_time(double now);
   result<void> begin(double now);
   result<void> finish(double now);
-  /// nullopt: not possible just now.
+  /// Returns nullopt if the fault is not possible just now.
   result<std::optional<open_fault>> carry_out(const planned_fault& what, double now);
   std::optional<open_fault> send(int signal, open_fault what);
   std::string text_of(const fault_record& what) const;

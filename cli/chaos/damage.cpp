@@ -24,7 +24,7 @@ std::uint64_t number_of(const fs::path& checkpoint) {
   return number;
 }
 
-/// Committed ones without those that are damaged, oldest first.
+/// Returns the committed checkpoints without the damaged ones, oldest first.
 std::vector<fs::path> sound_ones(const fs::path& checkpoints,
                                  const std::vector<flipped_file>& damaged) {
   std::vector<fs::path> all;
@@ -38,7 +38,7 @@ std::vector<fs::path> sound_ones(const fs::path& checkpoints,
   return all;
 }
 
-/// In one order, so that the same dice choose the same file.
+/// Returns the files in a fixed order, so that the same dice choose the same file.
 std::vector<fs::path> files_in(const fs::path& directory) {
   std::vector<fs::path> all;
   std::error_code none;
@@ -69,7 +69,7 @@ std::optional<flipped_file> flip_bit(const fs::path& checkpoints,
     return std::nullopt;
   const auto bit = dice / files.size() % (8 * bytes.size());
   bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-  const auto beside = checkpoints / "flipped"; // A new file: the old one may have more names.
+  const auto beside = checkpoints / "flipped"; // A new file: the old one may have hard links.
   std::ofstream{beside, std::ios::binary} << bytes;
   std::error_code problem;
   fs::rename(beside, path, problem);

@@ -6,7 +6,7 @@ namespace troupe::chaos {
 
 namespace {
 
-/// A display may not have noticed yet what happened just before.
+/// The display may show an event as late as this.
 constexpr double notice_seconds = 0.5;
 
 } // namespace
@@ -52,16 +52,9 @@ std::optional<double> run_facts::healed_after(double fault_ended) const {
   return at ? std::optional{*at - fault_ended} : std::nullopt;
 }
 
-std::uint64_t run_facts::count(const std::string& text) const {
+std::uint64_t run_facts::count(event_kind kind, double from, double to) const {
   return static_cast<std::uint64_t>(std::ranges::count_if(
-    events, [&](const event& x) { return x.text.find(text) != std::string::npos; }));
-}
-
-std::uint64_t run_facts::checkpoints(const std::string& what, double from, double to) const {
-  return static_cast<std::uint64_t>(std::ranges::count_if(events, [&](const event& x) {
-    return x.at > from && x.at <= to && x.text.starts_with("checkpoint ")
-           && x.text.find(what) != std::string::npos;
-  }));
+    events, [&](const event& x) { return x.at > from && x.at <= to && x.what.kind == kind; }));
 }
 
 } // namespace troupe::chaos

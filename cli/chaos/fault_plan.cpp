@@ -29,13 +29,13 @@ struct span {
 };
 
 constexpr span pauses{200, 900};
-/// Of cuts, where there is time for them.
+/// Milliseconds of a long cut, where there is time for it.
 constexpr span long_cuts{5500, 7000};
 constexpr unsigned long_cuts_percent = 25;
-/// Until all members are seen active again.
+/// Mean time until all members are seen active again.
 constexpr int recovery_ms = 1000;
 
-/// The limits are a lease of 0.8 s, a silence of 1.3 s and a death after 5 s.
+/// Returns milliseconds. The limits are a lease of 0.8 s, a silence of 1.3 s and a death after 5 s.
 span durations_of(fault_kind kind) {
   using enum fault_kind;
   switch (kind) {
@@ -59,7 +59,7 @@ int mean_duration_ms(fault_kind kind, bool long_faults) {
   return ((100 - percent) * usual + percent * long_cuts.mean_ms()) / 100;
 }
 
-/// A share of this many hundredths.
+/// Returns true in `percent` of 100 cases.
 bool happens(std::mt19937_64& dice, unsigned percent) { return dice() % 100 < percent; }
 
 } // namespace

@@ -19,14 +19,15 @@ namespace {
 
 fs::path proc(pid_t process) { return fs::path{"/proc"} / std::to_string(process); }
 
-/// What could be read: the process may end meanwhile, at which a stream's iterator would throw.
+/// Returns the part that could be read. The process may end meanwhile, at which a stream's iterator
+/// would throw.
 std::string text_of(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream{path, std::ios::binary}.rdbuf();
   return text.str();
 }
 
-/// Of a process that lives; 0 else. The name in front may hold anything.
+/// Returns the parent of a live process, else 0. The name in front may hold any character.
 pid_t parent_of(pid_t process) {
   const auto text = text_of(proc(process) / "stat");
   const auto name_end = text.rfind(") ");

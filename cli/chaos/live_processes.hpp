@@ -1,4 +1,4 @@
-// The processes of a job that run on this host, as /proc tells.
+// Finds the processes of a job that run on this host, in /proc.
 #pragma once
 
 #include "actors/process_name.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe::chaos {
 
-/// Children that this launcher started, and that live.
+/// Returns the live children that this launcher started.
 std::map<process_name, pid_t> children_of(pid_t launcher);
 
 double peak_megabytes(pid_t process);

@@ -28,7 +28,7 @@ std::vector<std::string> joined(std::vector<std::string> words,
   return words;
 }
 
-/// What is sent there is dropped: no packet is as small as the bucket.
+/// Drops all packets that `device` sends: no packet is as small as the bucket.
 result<void> set_drop(const char* change, const std::string& device, const std::string& pid) {
   auto words =
     pid.empty() ? std::vector<std::string>{} : std::vector<std::string>{"nsenter", "-t", pid, "-n"};

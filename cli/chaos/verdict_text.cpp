@@ -12,21 +12,22 @@ std::string line(std::string_view what, const std::string& value) {
   return fmt::format("  {:34} {:>10}\n", what, value);
 }
 
-/// Counts of chains' heads divided by the chains may have a fraction.
+/// Rounds a count: a sum over chains' heads, divided by the chains, may have a fraction.
 std::string number(double x) { return fmt::format("{:.0f}", x); }
 
-/// In bsp the line of the chain that was lost, where there is one, precedes one of all chains.
+/// Counts restores. In bsp the line of a lost chain, where there is one, precedes one of all
+/// chains.
 std::uint64_t restored(const run_facts& run) {
-  const auto alone = run.count(" restored from checkpoint ") + run.count(" what its server kept")
-                     + run.count("started over: ");
-  return std::max(alone, run.count("go on from clock"));
+  const auto alone = run.count(event_kind::shard_restored) + run.count(event_kind::shard_recovered)
+                     + run.count(event_kind::shard_restarted);
+  return std::max(alone, run.count(event_kind::all_rolled_back));
 }
 
-const char* word_for(evaluation_message verdict) {
+const char* word_for(check_outcome verdict) {
   switch (verdict) {
-  case evaluation_message::holds: return "holds";
-  case evaluation_message::violated: return "VIOLATED";
-  case evaluation_message::not_judged: return "n/a because";
+  case check_outcome::holds: return "holds";
+  case check_outcome::violated: return "VIOLATED";
+  case check_outcome::not_judged: return "n/a because";
   }
   return "";
 }
@@ -45,14 +46,15 @@ std::string counts_text(const run_facts& run) {
   text += fmt::format("the job, {:.1f} s\n", run.ended_at);
   text += line("pushes applied", run.has_report ? number(run.applied) : "unknown");
   text += line("duplicates refused", run.has_report ? number(run.duplicates) : "unknown");
-  text +=
-    line("members given up", std::to_string(run.count(" lost (") + run.count("go to others")));
-  text += line("members back", std::to_string(run.count(" rejoined")));
-  text += line("coordinators back", std::to_string(run.count("coordinator back")));
-  text += line("chains restored", std::to_string(restored(run)));
+  text += line("members given up", std::to_string(run.count(event_kind::server_lost)
+                                                  + run.count(event_kind::worker_lost)));
+  text += line("members back", std::to_string(run.count(event_kind::member_rejoined)));
+  text += line("coordinators back", std::to_string(run.count(event_kind::coordinator_back)));
+  text += line("shards restored", std::to_string(restored(run)));
   text += line("updates rolled back", std::to_string(run.rolled_back));
-  text += line("checkpoints committed", std::to_string(run.checkpoints(" committed")));
-  text += line("checkpoints failed", std::to_string(run.checkpoints(" failed: ")));
+  text +=
+    line("checkpoints committed", std::to_string(run.count(event_kind::checkpoint_committed)));
+  text += line("checkpoints failed", std::to_string(run.count(event_kind::checkpoint_failed)));
   text += line("longest pause",
                run.has_report ? fmt::format("{:.0f} ms", run.longest_pause_ms) : "unknown");
   text += line("peak memory", fmt::format("{:.0f} MB", run.rss_mb.value));
@@ -70,7 +72,7 @@ std::string findings_text(const std::vector<check_result>& results) {
 std::string violated(const std::vector<check_result>& results) {
   std::string names;
   for (const auto& each : results)
-    if (each.verdict == evaluation_message::violated)
+    if (each.verdict == check_outcome::violated)
       names += (names.empty() ? "" : ", ") + each.checker;
   return names;
 }

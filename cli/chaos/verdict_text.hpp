@@ -1,4 +1,4 @@
-// A run under faults and its verdict, for people.
+// Formats a run under faults and its verdict for people.
 #pragma once
 
 #include "cli/chaos/checkers.hpp"
@@ -9,13 +9,14 @@
 
 namespace troupe::chaos {
 
-/// "once", "3 times".
+/// Returns "once" or "3 times".
 std::string times(std::uint64_t count);
-/// What ran, in lines.
+/// Returns lines that count faults and events of the run.
 std::string counts_text(const run_facts& run);
-/// One line for each checker.
+/// Returns one line for each checker.
 std::string findings_text(const std::vector<check_result>& results);
-/// Names of the checkers that found a violation, "C1 exactly once, C10 liveness"; empty: none did.
+/// Returns the names of the checkers that found a violation, "C1 exactly once, C10 liveness";
+/// empty: none did.
 std::string violated(const std::vector<check_result>& results);
 
 } // namespace troupe::chaos

@@ -25,7 +25,7 @@ double seconds_since(clock::time_point begin) {
 constexpr std::size_t floats = std::size_t{4} << 20; // 16 MiB a buffer: not in a thread's caches.
 constexpr int rounds = 9;
 
-/// Seconds of the fastest round in which each thread adds one buffer to another.
+/// Returns the seconds of the fastest round in which each thread adds one buffer to another.
 double seconds_of_adds(std::uint32_t threads) {
   std::vector<double> times;
   clock::time_point begin;
@@ -40,7 +40,7 @@ double seconds_of_adds(std::uint32_t threads) {
       round.arrive_and_wait();
       for (std::size_t j = 0; j < floats; ++j)
         to[j] += from[j];
-      std::atomic_signal_fence(std::memory_order_seq_cst); // So that no round is left out.
+      std::atomic_signal_fence(std::memory_order_seq_cst); // Keeps every round.
     }
     round.arrive_and_wait();
   };
@@ -48,7 +48,7 @@ double seconds_of_adds(std::uint32_t threads) {
   try {
     while (all.size() < threads)
       all.emplace_back(add);
-  } catch (const std::system_error&) { // There may be no more of them: the others are not to wait.
+  } catch (const std::system_error&) { // No further thread starts: release those that wait.
     for (auto i = all.size(); i < threads; ++i)
       round.arrive_and_drop();
     throw;
@@ -95,7 +95,7 @@ kernels::topology measure_machine() {
     net.nodes.push_back({fmt::format("thread{}", i), kernels::node_kind::device, 0});
   net.nodes.push_back({"memory", kernels::node_kind::host, all});
   for (std::uint32_t i = 0; i < threads; ++i)
-    net.links.push_back({i, threads, one, latency / 2, true}); // Two links lie on each way.
+    net.links.push_back({i, threads, one, latency / 2, true}); // A path crosses two links.
   return net;
 }
 

@@ -49,7 +49,7 @@ std::string row(const routing& ways, const strategy_plan& x, bool is_chosen) {
                      ways.resource_name(x.cost.busiest), busy_share(x));
 }
 
-/// Of the plan with the others.
+/// Compares the best plan with the others.
 std::string comparison(const std::vector<strategy_plan>& plans, const strategy_plan& best) {
   const strategy_plan* next = nullptr;
   std::vector<std::string> equals;
@@ -88,7 +88,7 @@ result<void> write_drawing(const options& given, const routing& ways, const stra
 result<void> run(options& given) {
   if (given.topology.empty() && !given.asks_for_servers)
     return {errc::invalid_argument,
-            "nothing to plan: give --topology (strategies on it), --workers "
+            "no plan was asked for: give --topology (strategies on it), --workers "
             "(sizes of a parameter server), or both"};
   if (!given.svg.empty() && given.topology.empty())
     return {errc::invalid_argument, "--svg draws a topology: give --topology"};
@@ -113,7 +113,7 @@ result<void> run(options& given) {
   return {};
 }
 
-/// An option with a unit, parsed by `parse`.
+/// Adds an option with a unit, parsed by `parse`.
 void add_quantity(CLI::App& words, const char* name, double& value,
                   result<double> (*parse)(const std::string&), const std::string& help,
                   const char* form, const char* group) {
@@ -149,22 +149,22 @@ void add_sizing_words(CLI::App& words, options& given) {
         given.needs.workers = count;
         given.asks_for_servers = true;
       },
-      "Also says what a parameter server for so many workers needs")
+      "Also sizes a parameter server for this many workers")
     ->check(CLI::Range(1u, most).description(""))
     ->type_name("N")
     ->group(group);
   add_count("--servers", given.needs.servers, 1, "Servers that share the parameters");
   add_quantity(words, "--step", given.needs.step_seconds, plan::parse_seconds,
-               "What a worker computes for each batch [100ms]", "TIME", group);
+               "Time of a worker's computation for a batch [100ms]", "TIME", group);
   add_quantity(words, "--network", given.needs.network_per_second, plan::parse_rate,
-               "Of each worker and server, in each direction [10Gbit/s]", "RATE", group);
+               "Rate of each worker and server, in each direction [10Gbit/s]", "RATE", group);
   add_quantity(words, "--disk", given.needs.disk_per_second, plan::parse_rate,
                "At which a server reads a checkpoint [500MB/s]", "RATE", group);
   const auto add_ratio = [&](const char* name, double& value, const char* help) {
     words.add_option(name, value, help)
       ->check(CLI::Range(1.0, 1e6).description(""))
       ->check(CLI::Validator(
-        [](const std::string& text) { // CLI::Range takes it.
+        [](const std::string& text) { // CLI::Range accepts nan.
           return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : "";
         },
         ""))
@@ -211,11 +211,11 @@ command plan_command(CLI::App& app) {
   words
     ->add_option("--topology", given->topology,
                  fmt::format("{}, machine (this one, measured now), or a file "
-                             "(docs/topology.md)",
+                             "(docs/reference/topology.md)",
                              fmt::join(kernels::preset_names(), ", ")))
     ->type_name("NAME|FILE");
   add_quantity(*words, "--bytes", given->bytes, plan::parse_bytes,
-               "Of the gradient, as 160MB or 64KiB", "SIZE", "Options");
+               "Size of the gradient, as 160MB or 64KiB", "SIZE", "Options");
   words->get_option("--bytes")->required();
   add_quantity(*words, "--chunk-min", given->planner.chunk_bytes_min, plan::parse_bytes,
                "Smallest chunk that is tried [64KiB]", "SIZE", "Options");

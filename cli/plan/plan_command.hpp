@@ -1,4 +1,4 @@
-// `troupe plan`: which aggregation strategy suits a topology, and what a parameter server needs.
+// `troupe plan` finds the aggregation strategy for a topology and the sizes of a parameter server.
 #pragma once
 
 #include "cli/command.hpp"
@@ -11,7 +11,7 @@ namespace troupe {
 
 command plan_command(CLI::App& app);
 
-/// A table of all strategies, the choice and why; several lines.
+/// Returns a table of all strategies, the choice and why; several lines.
 std::string plan_text(const kernels::routing& ways, double bytes,
                       const std::vector<kernels::strategy_plan>& plans);
 

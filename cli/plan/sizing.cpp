@@ -34,11 +34,14 @@ server_sizes sizes_of(const server_needs& x) {
 
 namespace {
 
-/// Of a step's time: below the first, talking costs little; below the second, it can be hidden.
+/// Limits of communication as a share of a step's time: below the first it costs little, below the
+/// second it can be hidden.
 constexpr double talk_is_little = 0.1, talk_can_be_hidden = 1.0;
-/// Of a server's time: an all-reduce that takes less is worth being without servers.
+/// An all-reduce that takes less than this share of the servers' time is worth being without
+/// servers.
 constexpr double is_worth_it = 0.9;
-/// Of the others' step: above the first, workers are uneven; above the second, one is slow.
+/// Limits of the slowest step over the others' steps: above the first, workers are uneven; above
+/// the second, one is slow.
 constexpr double workers_are_uneven = 1.05, one_is_slow = 1.25;
 
 std::string consistency_for(const server_needs& needs, const server_sizes& sizes) {

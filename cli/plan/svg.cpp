@@ -23,7 +23,7 @@ using kernels::step_kind;
 using kernels::strategy_plan;
 
 constexpr double width = 1200, margin = 40, level_height = 110, row_height = 20;
-constexpr double names_width = 190; // Of the timeline's rows.
+constexpr double names_width = 190; // Space for the names of the timeline's rows.
 constexpr std::size_t rows_max = 24;
 constexpr auto reduce_fill = "#4a86c5", copy_fill = "#e8923a";
 
@@ -51,7 +51,7 @@ std::string label(point at, std::string_view anchor, double size, std::string_vi
                      at.x, at.y, anchor, size, escaped(text));
 }
 
-/// Nodes in rows by their distance from the nearest device; rows sorted so that few links cross.
+/// Places nodes in rows by their distance from the nearest device, sorted so that few links cross.
 class layout {
 public:
   explicit layout(const kernels::topology& net) : net_(net), at_(net.nodes.size()) {
@@ -64,7 +64,7 @@ public:
 
   point at(std::uint32_t node) const { return at_[node]; }
   double height() const { return levels_ * level_height; }
-  /// Between nodes of one row: both in the lowest one, say.
+  /// Returns true for a link between nodes of one row, such as two devices.
   bool is_level(const kernels::topology_link& link) const { return at_[link.a].y == at_[link.b].y; }
 
 private:
@@ -81,10 +81,10 @@ private:
             is_changed = true;
           }
     }
-    std::ranges::replace(levels, unknown, 1u); // Connected to nothing that matters.
+    std::ranges::replace(levels, unknown, 1u); // These have no path to a device.
   }
 
-  /// Mean position of the neighbours that are placed.
+  /// Returns the mean position of the neighbours that are placed.
   double wanted(std::uint32_t node, const std::vector<std::uint32_t>& levels) const {
     double sum = 0, count = 0;
     for (const auto& link : net_.links)
@@ -113,7 +113,7 @@ private:
   std::uint32_t levels_ = 0;
 };
 
-/// Grey where a link is never in use, red where it always is.
+/// Returns grey for a link that is never in use, red for one that always is.
 std::string colour(double in_use) {
   const auto mix = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * std::clamp(in_use, 0.0, 1.0)));
@@ -138,7 +138,7 @@ std::string draw_links(const routing& ways, const strategy_plan& plan, const lay
       link.full_duplex ? std::max(bytes[2 * i], bytes[2 * i + 1]) : bytes[2 * i] + bytes[2 * i + 1];
     const double in_use = load / link.bytes_per_second / plan.cost.seconds;
     const auto a = places.at(link.a), b = places.at(link.b);
-    // Within a row links hang below it, the farther their ends are apart, the lower.
+    // A link within a row hangs below it; the farther its ends are apart, the lower.
     const double bend =
       places.is_level(link) ? std::min(30 + 0.09 * std::abs(a.x - b.x), level_height - 20) : 0;
     text +=
@@ -182,10 +182,10 @@ struct bar {
   double begin = 0, end = 0;
   step_kind kind = step_kind::copy;
   std::uint32_t chunk = 0;
-  bool is_merged = false; ///< Of several chunks.
+  bool is_merged = false; ///< Covers several chunks.
 };
 
-/// What a link carries; neighbours of one kind that are closer than `gap` seconds are one bar.
+/// Returns what a link carries. Neighbours of one kind closer than `gap` seconds are one bar.
 std::vector<bar> bars_of(const routing& ways, const strategy_plan& plan, std::uint32_t link,
                          double gap, double short_seconds) {
   std::vector<bar> all;
@@ -246,7 +246,7 @@ std::string draw_axis(double seconds, double top, double bottom) {
   return text;
 }
 
-/// Links that are used, the longest in use first, then as they are numbered.
+/// Returns the links that are used: the longest in use first, then by number.
 std::vector<std::uint32_t> rows_of(const routing& ways, const strategy_plan& plan) {
   std::vector<std::uint32_t> links;
   for (std::uint32_t link = 0; link < ways.directed_links(); ++link)
@@ -260,7 +260,7 @@ std::vector<std::uint32_t> rows_of(const routing& ways, const strategy_plan& pla
   return links;
 }
 
-/// The widths of links, widest first, to the right of the title.
+/// Lists the widths of links, widest first, to the right of the title.
 std::string legend_of_rates(const kernels::topology& net) {
   std::map<double, double, std::greater<>> widths;
   for (const auto& link : net.links)

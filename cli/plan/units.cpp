@@ -23,7 +23,7 @@ constexpr unit rates[] = {
   {"MB/s", 1e6}, {"GB/s", 1e9}, {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}};
 constexpr unit times[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
 
-constexpr double value_max = 1e18; // Bytes (a second) or seconds: more than anybody has.
+constexpr double value_max = 1e18; // Bytes (a second) or seconds, above any real value.
 
 result<double> parse(const std::string& text, std::span<const unit> units, std::string_view form) {
   char* rest = nullptr;

@@ -1,4 +1,4 @@
-// Coordinator and clients.
+// Coordinator and clients of the simulated chains.
 #include "actors/protocol/mutation.hpp"
 #include "cli/sim/chain_world_parts.hpp"
 
@@ -37,7 +37,7 @@ void chain_world::expect(const member_id& who) {
 
 void chain_world::coordinator_hear(const member_id& from, const status_in_flight& what) {
   if (coordinator_->is_dead(from))
-    return; // Its last words.
+    return; // The report was sent before its death.
   heard_.try_emplace(from, now_);
   coordinator_->heard(from, what.statuses);
   coordinator_decides();
@@ -142,7 +142,7 @@ void chain_world::client_tick(client& who) {
   const bool strict = chance(0.5);
   who.read = {++who.reads, strict && who.generation == generation_ ? acknowledged_ : who.version,
               now_ + client_patience, strict, told_};
-  // Whoever takes himself for the tail answers a strict one.
+  // A server that takes itself for the tail answers a strict read.
   const auto one = static_cast<std::uint32_t>(pick(0, server_count - 1));
   for (std::uint32_t i = 0; i < server_count; ++i)
     if (strict || i == one)
@@ -154,7 +154,7 @@ bool chain_world::is_present(client& who, generation_id generation) const {
     who.generation = generation;
     who.version = 0;
     who.read.reset();
-    // As the ledger does, which keeps a batch until it is in a checkpoint.
+    // The ledger does the same: it keeps a batch until it is in a checkpoint.
     for (const std::uint64_t batch : who.acknowledged)
       if (!batches_.contains(batch))
         who.pushes[batch] = {};
@@ -176,7 +176,7 @@ void chain_world::client_receive(client& who, const member_id& from, const lette
     who.head = from.index;
     who.pushes.erase(pushed->batch);
     who.acknowledged.insert(pushed->batch);
-    if (who.generation == generation_) { // Else this one is rolled back.
+    if (who.generation == generation_) { // Else the push is rolled back.
       require(pushed->version <= history_.size()
                 && history_[pushed->version - 1].batch == pushed->batch,
               "acknowledged: a push is not final");

@@ -1,4 +1,4 @@
-// Servers: what they do with effects of their replicas, and with what they are sent.
+// Servers of the simulated chains: effects of their replicas, and letters that they receive.
 #include "actors/protocol/mutation.hpp"
 #include "cli/sim/chain_world_parts.hpp"
 
@@ -12,7 +12,7 @@ time_point chain_world::local_time(double rate) const {
 
 void chain_world::start_server(std::uint32_t index) {
   auto& slot = servers_[index];
-  // What it had on its disk, if that is still there.
+  // The contents of its disk, if the disk survived.
   const bool has_disk = chance(0.5);
   auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
                                         has_disk ? slot->decide.generation() : generation_id{},
@@ -36,8 +36,8 @@ void chain_world::kill_server(std::uint32_t index) {
     });
 }
 
-/// The protocol loses nothing, and goes on, while in each chain somebody holds everything that was
-/// acknowledged and is not taken for dead.
+/// Returns true if the victim may be lost. The protocol loses no push, and goes on, while in each
+/// chain a member holds everything that was acknowledged and does not count as dead.
 bool chain_world::may_lose(const server& victim) const {
   const auto has = [](const chain_config& config, const member_id& who) {
     return std::ranges::find(config.members, who) != config.members.end();
@@ -46,7 +46,7 @@ bool chain_world::may_lose(const server& victim) const {
     const auto& next = newest(chain);
     const bool begins = next.generation != chain.active.generation;
     if (begins && deaths_are_seen_)
-      return true; // Nothing is left that could be lost.
+      return true; // No push is left that could be lost.
     return std::ranges::any_of(servers_, [&](const auto& x) {
       const bool holds_all =
         begins || &chain != &persisted_.front() || x->decide.last() >= acknowledged_;
@@ -116,7 +116,7 @@ void chain_world::run(server& by, const commit_effect& x) {
     by.applied.push_back(next);
     by.pending.erase(next.batch);
     if (by.decide.generation() != generation_) {
-      // Nobody told it that its history is over, and nobody will believe it.
+      // It has not heard that its history is over; no other member accepts its messages.
     } else if (index <= history_.size()) {
       require(history_[index - 1] == next, "one history: replicas apply different entries");
     } else {
@@ -132,7 +132,7 @@ void chain_world::run(server& by, const commit_effect& x) {
   }
 }
 
-/// What becomes final is in the log of every member that lives and is one still.
+/// Checks that an entry that becomes final is in the log of every live member of the chain.
 void chain_world::check_members(const server& tail, std::uint64_t index, const entry& what) const {
   for (const member_id& each : tail.decide.config().members) {
     const server& member = *servers_[each.index];
@@ -245,7 +245,7 @@ void chain_world::read(server& by, const member_id& from, const read_in_flight& 
   post(by.id, from, read_answer{by.decide.generation(), what.number, by.applied.size(), !answers});
 }
 
-/// Another history begins; what was before is void.
+/// Begins another history; the one before is void.
 void chain_world::rebuild(server& by, generation_id generation, std::vector<entry> values,
                           bool complete) {
   note(chain_member_name(by.id) + " begins generation " + std::to_string(generation.value)

@@ -1,4 +1,4 @@
-// The world: events, network, misfortune, and the end.
+// The simulated chains: events, network, misfortune, and the end.
 #include "cli/sim/chain_world_parts.hpp"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"coordinators killed", &chain_tally::coordinator_kills, 2},
   {"configurations", &chain_tally::configurations, 5},
   {"replicas copied", &chain_tally::copies, 1},
-  {"chains lost", &chain_tally::lost_chains, 0.02},
+  {"shards lost", &chain_tally::lost_chains, 0.02},
   {"servers drained", &chain_tally::drains, 1},
   {"servers added", &chain_tally::additions, 0.5},
-  {"chains moved", &chain_tally::moves, 0.3},
+  {"shards moved", &chain_tally::moves, 0.3},
   {"rollbacks", &chain_tally::rollbacks, 0.2},
   {"servers deaf", &chain_tally::deaf, 1},
   {"cuts that last", &chain_tally::lasting_cuts, 0.1},
@@ -108,7 +108,7 @@ void chain_world::deliver(const member_id& from, const member_id& to, const lett
   if (to.role == role::coordinator)
     return coordinator_ ? coordinator_hear(from, std::get<status_in_flight>(what)) : void();
   server& by = *servers_[to.index];
-  // Clients find a server by its address, replicas by its incarnation.
+  // A client addresses a server, a replica addresses an incarnation of it.
   if (!by.alive || (from.role != role::worker && by.id != to))
     return;
   if (now_ < by.paused_until)
@@ -118,7 +118,7 @@ void chain_world::deliver(const member_id& from, const member_id& to, const lett
 
 // -- misfortune ---------------------------------------------------------------------------------
 
-/// Of what is final at the tail.
+/// Writes a checkpoint of the entries that are final at the tail.
 void chain_world::write_checkpoint() {
   const auto& members = persisted_.front().active.members;
   if (members.empty())
@@ -147,10 +147,10 @@ void chain_world::inject_faults() {
     const auto to = static_cast<std::uint32_t>(pick(0, chain_coordinator_place));
     const auto until = now_ + milliseconds{pick(200, 4200)};
     make_cut(from, to, {until, chance(0.5)});
-    tally_.cuts += from == to ? 0 : 1; // Nobody writes to himself.
+    tally_.cuts += from == to ? 0 : 1; // No process writes to itself.
   }
   if (coordinator_ && chance(drain_rate_ * seconds)) {
-    // Two may be leaving at a time, so that there is always somebody to take over.
+    // At most two leave at a time, so that another server can always take over.
     std::set<server_id> leaving;
     for (std::uint64_t left = pick(0, 2); left > 0; --left)
       leaving.insert({static_cast<std::uint32_t>(pick(0, server_count - 1))});
@@ -161,7 +161,7 @@ void chain_world::inject_faults() {
   }
   if (generation_ != generation_id{} && chance(rollback_rate_ * seconds)) {
     roll_back(checkpoints_.size() - 1);
-    if (chance(0.5)) // That one cannot be read.
+    if (chance(0.5)) // The newest checkpoint cannot be read.
       at(now_ + milliseconds{pick(1, 200)},
          [this, older = pick(0, checkpoints_.size() - 1)] { roll_back(older); });
   }
@@ -186,7 +186,7 @@ void chain_world::heal() {
   note("quiet from here on");
   quiet_ = true;
   end_cuts();
-  // One that stays deaf must not hold up the others, where these can do without it.
+  // A server that stays deaf must not hold up the others, if these can do without it.
   bool one_may = draining_.empty();
   for (auto& each : servers_) {
     each->paused_until = std::min(each->paused_until, now_);
@@ -194,7 +194,7 @@ void chain_world::heal() {
     one_may = one_may && !stays;
     each->deaf_until = stays ? quiet_end : now_;
   }
-  // Nor two that cannot talk to each other.
+  // Two servers that cannot talk to each other must not hold up the others either.
   const bool one_is_deaf =
     std::ranges::any_of(servers_, [&](auto& x) { return now_ < x->deaf_until; });
   if (!no_faults_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
@@ -219,7 +219,7 @@ bool chain_world::is_balanced() const {
     least = std::min(least, load);
     most = std::max(most, load);
   }
-  const bool all_can_join = !any_cut(); // Nobody joins behind a tail that does not hear it.
+  const bool all_can_join = !any_cut(); // No server joins behind a tail that does not hear it.
   return (most <= least + 1 || !all_can_join)
          && std::ranges::none_of(persisted_, [](auto& x) { return x.proposed || x.active.joiner; });
 }

@@ -1,5 +1,6 @@
-// A cluster of replicated chains in one thread and virtual time: the real deciders of replicas and
-// coordinator, model clients, and a network, clocks and processes that fail as a seed says.
+// Simulates a cluster of replicated chains in one thread and virtual time. The deciders of replicas
+// and coordinator are the real ones, the clients are models. Network, clocks and processes fail as
+// a seed says.
 #pragma once
 
 #include "actors/protocol/chain.hpp"
@@ -21,7 +22,7 @@
 
 namespace troupe::sim {
 
-/// What happened in a history, so that a run can show that it tested something.
+/// Counts the events of a history, so that a run can show that it tested something.
 struct chain_tally {
   std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
@@ -49,7 +50,7 @@ public:
   explicit chain_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
   ~chain_world();
 
-  /// Throws violation.
+  /// Runs the history. Throws violation.
   void run();
   const tally& counted() const { return tally_; }
   static std::size_t kind() { return 0; }
@@ -58,7 +59,7 @@ private:
   struct server;
   struct client;
 
-  // What travels.
+  // Letters.
   struct append_in_flight {
     append_message what;
     entry payload;
@@ -77,7 +78,7 @@ private:
   struct push_answer {
     generation_id generation;
     std::uint64_t batch = 0;
-    std::uint64_t version = 0; ///< 0: ask another one.
+    std::uint64_t version = 0; ///< 0: ask another server.
   };
   struct read_in_flight {
     std::uint64_t number = 0;
@@ -96,7 +97,7 @@ private:
   };
   struct desired_in_flight {
     std::vector<chain_metadata> records;
-    time_point stamp{0}; ///< Of the newest report.
+    time_point stamp{0}; ///< Stamp of the newest report.
   };
   using letter_variant =
     std::variant<append_in_flight, committed_message, joined_message, copy_request, copy,
@@ -138,7 +139,7 @@ private:
   void coordinator_tick();
 
   void client_tick(client& who);
-  /// Whether the answer is of the client's own generation; it learns of a new one.
+  /// Takes over a new generation. Returns true if the answer is of the client's own generation.
   bool is_present(client& who, generation_id generation) const;
   void client_receive(client& who, const member_id& from, const letter_variant& what);
 
@@ -153,8 +154,8 @@ private:
 
   double kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_, drain_rate_, rollback_rate_,
     deaf_rate_;
-  bool deaths_are_seen_;               ///< By a launcher, which tells the coordinator.
-  std::uint64_t pushes_in_flight_max_; ///< Of a client.
+  bool deaths_are_seen_;               ///< A launcher sees deaths and tells the coordinator.
+  std::uint64_t pushes_in_flight_max_; ///< For each client.
 
   std::vector<std::unique_ptr<server>> servers_;
   std::vector<std::unique_ptr<client>> clients_;
@@ -162,16 +163,16 @@ private:
   std::vector<chain_metadata> persisted_;
   std::set<server_id> draining_;
   std::vector<std::vector<entry>> checkpoints_{{}}; ///< By number; 0: initial values.
-  std::map<member_id, time_point> heard_;           ///< While it was trusted.
+  std::map<member_id, time_point> heard_;           ///< When a member was last heard and trusted.
   std::map<server_id, time_point> expected_until_;
-  std::set<member_id> dead_; ///< As a launcher saw it.
+  std::set<member_id> dead_; ///< Members that a launcher saw die.
 
   // -- the oracle --
   generation_id generation_;
-  generation_id told_;              ///< The last one that anybody had an answer of.
-  std::vector<entry> history_;      ///< What became final, in its order.
-  std::set<std::uint64_t> batches_; ///< In history_.
-  std::uint64_t acknowledged_ = 0;  ///< Largest version that a push or a strict read told.
+  generation_id told_;              ///< Newest generation in an answer to any client.
+  std::vector<entry> history_;      ///< The final entries, in order.
+  std::set<std::uint64_t> batches_; ///< The batches in history_.
+  std::uint64_t acknowledged_ = 0;  ///< Largest version told by a push or a strict read.
   tally tally_;
 };
 

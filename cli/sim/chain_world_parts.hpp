@@ -1,4 +1,4 @@
-// What the parts of the simulated world share: constants, names, the state of servers and clients.
+// Defines the constants, the names and the states that the parts of the simulated world share.
 #pragma once
 
 #include "cli/sim/chain_world.hpp"
@@ -8,12 +8,13 @@ namespace troupe::sim {
 inline constexpr std::uint32_t server_count = 5;
 inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
-/// The first one is simulated; the others obey at once, and are there to be carried.
+/// The first chain is simulated. The other chains apply a configuration at once, and are only a
+/// load.
 inline constexpr std::uint32_t chain_count = 3;
 inline constexpr std::uint32_t chain_coordinator_place = server_count + client_count;
 inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
-inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
+inline constexpr time_point silence_max = 1300ms; ///< 1.3 times the time on which leases are based.
 inline constexpr time_point tick_interval = 20ms;
 inline constexpr time_point server_status_interval = 100ms;
 inline constexpr milliseconds seal_time = 1500ms;
@@ -21,13 +22,13 @@ inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
 inline constexpr time_point client_patience = 300ms;
 inline constexpr time_point checkpoint_interval = 1s;
-inline constexpr std::size_t log_max = 4; ///< Of entries; above it a tail waits for its joiner.
+inline constexpr std::size_t log_max = 4; ///< Entries; above it a tail waits for its joiner.
 
 inline const member_id coordinator_id{role::coordinator, 0, {1}};
 
 inline member_id client_id(std::uint32_t index) { return {role::worker, index, {1}}; }
 
-/// Servers by index, then clients, then the coordinator.
+/// Returns the place of a member: servers by index, then clients, then the coordinator.
 inline std::uint32_t chain_place_of(const member_id& who) {
   return who.role == role::server   ? who.index
          : who.role == role::worker ? server_count + who.index
@@ -61,17 +62,17 @@ struct chain_world::server {
   member_id id;
   chain decide;
   std::vector<entry> applied;                     ///< The state: entry i + 1 at i.
-  std::map<std::uint64_t, std::uint64_t> marks;   ///< Index by batch, of `applied` ...
-  std::map<std::uint64_t, std::uint64_t> pending; ///< ... and of what is not final yet.
+  std::map<std::uint64_t, std::uint64_t> marks;   ///< Index in `applied` by batch.
+  std::map<std::uint64_t, std::uint64_t> pending; ///< Index of entries not final yet, by batch.
   std::map<std::uint64_t, entry> log;
-  std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
-  std::vector<chain_metadata> told{chain_count};       ///< The newest ones.
+  std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Waiting clients by entry index.
+  std::vector<chain_metadata> told{chain_count};       ///< The newest records.
   std::vector<chain_status> reported;
-  config_id synced_in; ///< The last one.
+  config_id synced_in; ///< Last configuration in which it was joint.
   bool alive = true;
   time_point paused_until{0};
   time_point back_at{0};
-  time_point deaf_until{0}; ///< It renews its lease, and does nothing else that it is told.
+  time_point deaf_until{0}; ///< Until then it renews its lease and ignores all other orders.
   double rate = 1.0;
   time_point report_at{0};
 };
@@ -89,10 +90,10 @@ struct chain_world::client {
   std::uint64_t next_batch = 0;
   generation_id generation;
   std::set<std::uint64_t> acknowledged;
-  std::map<std::uint64_t, time_point> pushes; ///< When each is to be sent again, by batch.
+  std::map<std::uint64_t, time_point> pushes; ///< When the push of a batch is to be sent again.
   std::optional<open_read> read;
   std::uint64_t reads = 0;
-  std::uint64_t version = 0; ///< It has seen this one.
+  std::uint64_t version = 0; ///< Newest version that it has seen.
 };
 
 } // namespace troupe::sim

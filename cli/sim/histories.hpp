@@ -1,4 +1,4 @@
-// Histories of one kind of world: many at once, each a function of its seed, and what they had.
+// Runs many histories of one kind of world, each a function of its seed, and counts their events.
 #pragma once
 
 #include "cli/sim/world.hpp"
@@ -34,7 +34,7 @@ struct failed_seed {
   std::string what;
 };
 
-/// What the histories of one kind had.
+/// The counts of all histories of one kind.
 template <class World>
 struct kind_tally {
   typename World::tally counts;
@@ -50,7 +50,7 @@ struct kind_tally {
 template <class World>
 struct outcome {
   std::array<kind_tally<World>, World::kinds.size()> kinds;
-  std::optional<failed_seed> failed; ///< The smallest one that was seen.
+  std::optional<failed_seed> failed; ///< The smallest failed seed that was seen.
 
   std::uint64_t histories() const {
     std::uint64_t all = 0;
@@ -66,9 +66,9 @@ struct outcome {
   }
 };
 
-/// Every so many seeds one is run twice: both must be the same history.
+/// Each seed that this number divides is run twice: both runs must be the same history.
 constexpr std::uint64_t repeat_interval = 1000;
-/// Fewer histories of a kind say nothing about averages.
+/// With fewer histories of a kind, averages are not checked.
 constexpr std::uint64_t histories_for_minima = 80;
 
 template <class World>
@@ -91,12 +91,12 @@ std::optional<failed_seed> run_seed(std::uint64_t seed, bool no_faults, outcome<
   }
 }
 
-/// Up to the first violation, or a few seeds beyond it.
+/// Runs all seeds, or stops at the first violation and a few seeds beyond it.
 template <class World>
 outcome<World> run_histories(const history_options& options) {
   outcome<World> all;
   std::mutex mutex;
-  std::atomic<std::uint64_t> begun = 0; // Not the next seed, which may have no successor.
+  std::atomic<std::uint64_t> begun = 0; // Not the next seed: the largest seed has no successor.
   std::atomic<bool> over = false;
   const auto work = [&] {
     outcome<World> mine;
@@ -127,12 +127,12 @@ outcome<World> run_histories(const history_options& options) {
   return all;
 }
 
-/// Fewer than chance alone explains, where so many are expected.
+/// Returns true if `found` is lower than chance alone explains.
 inline bool is_too_few(std::uint64_t found, double expected) {
   return static_cast<double>(found) < expected - 2 * std::sqrt(expected);
 }
 
-/// A column for each kind. Whether there is enough of everything.
+/// Prints a column for each kind. Returns true if there is enough of everything.
 template <class World>
 bool show(const outcome<World>& all) {
   bool enough = true;
@@ -159,7 +159,7 @@ bool show(const outcome<World>& all) {
   return enough;
 }
 
-/// Tells of one history as it happens. Nothing: it was as it should be.
+/// Prints the events of one history as they happen. Returns nullopt if there was no violation.
 template <class World>
 std::optional<failed_seed> trace_history(std::uint64_t seed, bool no_faults) {
   try {

@@ -1,4 +1,4 @@
-// What has to hold: of values, reads and checkpoints, and at the end.
+// Checks of values, reads and checkpoints, and at the end.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -10,11 +10,11 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
                                                 : bsp_clock(job(), marks.floor());
 }
 
-/// Of whatever begins a generation: all that begin it have the same.
+/// Checks the values that begin a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
   const auto stored = checkpoints_.find(at.record.base_checkpoint);
-  // What a founder has kept may have begun with an older checkpoint; check_kept() judges it.
+  // A founder's own state may have begun with an older checkpoint; check_kept() covers it.
   if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.recovered) {
     auto both = stored->second.parts.at(at.chain).marks;
     both.intersect(image.marks);
@@ -32,7 +32,7 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
          + ", told were " + std::to_string(acknowledged_[at.chain].size()));
 }
 
-/// Of a generation that acts from now on: with logs it has all that was acknowledged before.
+/// Checks a generation that acts from now on: with logs it has all that was acknowledged before.
 void job_world::check_kept(chain_id chain, const chain_config& lost, generation_id next) {
   auto& told = acknowledged_[chain];
   const auto& begun = histories_.at({chain, next});
@@ -44,8 +44,8 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
   told = std::move(both);
 }
 
-/// Disks that are wiped or do not come back in time; and in bsp all chains may go back for one.
-/// What a founder says to have recovered, it has.
+/// Returns true if acknowledged pushes may be gone: all disks are wiped or do not come back in
+/// time, or in bsp all chains go back for one. A founder that reports a recovery has all of them.
 bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const history& past,
                             const history& begun) const {
   const auto has_nothing = [&](const member_id& who) {
@@ -70,7 +70,7 @@ void job_world::check_step(const hosted& at, const step_effect& effect) {
   }
 }
 
-/// What replicas have at the same version is the same.
+/// Checks that replicas have the same at the same version.
 void job_world::check_applied(const hosted& at) {
   const auto& state = *at.decider->state();
   auto& all = histories_.at({at.chain, at.generation});
@@ -88,11 +88,11 @@ void job_world::check_answer(server& by, const hosted& at, const part_in_flight&
                              const answer_effect& effect) {
   const auto& what = *asked.what->pull;
   if (what.ranges.empty())
-    return; // An introduction.
+    return; // A request without ranges is an introduction.
   const std::pair given{at.generation, effect.version};
   require(given >= std::pair{what.seen.generation, what.seen.version},
           "reads: an answer is older than what its reader had been told");
-  // Without other replicas there is no lease: who was given up answers from the past.
+  // Without other replicas there is no lease: a server that was given up answers from the past.
   const bool has_lease = job().replicas > 1;
   if (what.anywhere)
     ++tally_.answered_anywhere;
@@ -113,7 +113,7 @@ bool job_world::has_open_work(const worker& one) {
                              [](const auto& x) { return x.done.size() < x.lease.count; });
 }
 
-/// It has open work that was not taken back, of which it may not have heard.
+/// Returns true if the worker has open work that was not taken back. It may not have heard of that.
 bool job_world::is_at_work(const worker& one) const {
   const auto newest = leases_now_.find(one.id);
   if (newest == leases_now_.end())
@@ -129,7 +129,8 @@ bool job_world::is_at_work(const worker& one) const {
   return false;
 }
 
-/// From which clock on the server waits for it, by what it was told last; nothing: it does not.
+/// Returns the clock from which the server waits for the worker, by its newest orders; nullopt: it
+/// does not wait.
 std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
   const auto listed = std::ranges::find_if(at.desired_state.workers, [&](const clock_entry& x) {
     return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
@@ -139,13 +140,14 @@ std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worke
   return listed->clock;
 }
 
-/// ssp: nobody who works is more than the bound behind a reader, and the reader sees all pushes
-/// below it. Who is out of the game for a while is not counted.
+/// Checks ssp: no worker at work is more than the bound behind a reader, and the reader sees all
+/// pushes below the bound. A worker that is out for a while is not counted.
 void job_world::check_staleness(server& by, const hosted& at, std::uint64_t reader_clock) {
   const auto bound = job().tables.front().sync.staleness_clocks;
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
-    // Who was given up for a while begins again, with a clock that it may not have heard of.
+    // A worker that was given up for a while begins again, with a clock that it may not have heard
+    // of.
     const bool may_be_given_up = other->disturbed_until.has_value() || other->was_given_up;
     const auto from = bound_from(at, *other);
     if (!other->admitted || !is_at_work(*other)
@@ -199,7 +201,7 @@ void job_world::check_finished() {
     const auto& members = persisted_.chains[i].active.members;
     const auto* head = members.empty() ? nullptr : find_server(members.front());
     if (head == nullptr || !head->chains.contains({i}))
-      continue; // It died after the end, and others take its place.
+      continue; // It died after the end, and another server takes its place.
     const auto& at = head->chains.at({i});
     if (at.decider && at.decider->leads())
       require(full(at.values),

@@ -1,4 +1,4 @@
-// The coordinator's shell: what its effects do, its store, and the directory of checkpoints.
+// The coordinator's shell: it carries out effects, and has a store and a directory of checkpoints.
 #include "actors/protocol/mutation.hpp"
 #include "cli/sim/job_world_parts.hpp"
 
@@ -33,7 +33,7 @@ void job_world::kill_coordinator() {
   if (!coordinator_)
     return;
   note("the coordinator is killed");
-  // Nobody can know whether what it was about to write was written.
+  // It is open whether the last writes were done.
   if (coordinator_->saving && chance(0.5))
     persist(*coordinator_->saving);
   for (const auto number : coordinator_->committing)
@@ -53,7 +53,8 @@ void job_world::coordinate(const std::function<void(coordinator_effects&)>& what
   carry_out_waiting();
 }
 
-/// In the order in which they were decided; while it saves, the coordinator does nothing else.
+/// Carries out effects in the order of their decisions. While it saves, no other effect is carried
+/// out.
 void job_world::carry_out_waiting() {
   if (std::exchange(coordinator_->carries_out, true))
     return;
@@ -137,28 +138,28 @@ void job_world::persist(const storage::coordinator_state& state) {
 }
 
 void job_world::run(event_effect& effect) {
-  note(effect.text);
-  const auto says = [&](std::string_view words) {
-    return effect.text.find(words) != std::string::npos;
-  };
-  if (says("the job failed")) {
-    require(may_fail(effect.text), "liveness: " + effect.text);
+  const auto text = text_of(effect.what);
+  note(text);
+  switch (effect.what.kind) {
+  case event_kind::job_failed:
+    require(may_fail(text), "liveness: " + text);
     has_failed_ = true;
-  }
-  tally_.backups += says("nobody waits for it") ? 1 : 0;
-  tally_.additions += says("is added") ? 1 : 0;
-  tally_.drains += says("is empty and leaves") ? 1 : 0;
-  if (const auto begin = effect.text.find(unreadable_words); begin != std::string::npos)
-    refused_.insert(std::stoull(effect.text.substr(begin + unreadable_words.size())));
-  if (says("is out for")) {
+    break;
+  case event_kind::worker_demoted: ++tally_.backups; break;
+  case event_kind::server_added: ++tally_.additions; break;
+  case event_kind::server_drained: ++tally_.drains; break;
+  case event_kind::restore_failed: refused_.insert(effect.what.number("checkpoint")); break;
+  case event_kind::worker_evicted:
     ++tally_.evictions;
     check_eviction_told();
+    break;
+  default: break;
   }
 }
 
 // -- checkpoints --------------------------------------------------------------------------------
 
-/// Never all of them may become unreadable: that fails the job.
+/// Returns the number of readable checkpoints. One has to stay readable: the job fails without one.
 std::size_t job_world::good_checkpoints() const {
   return static_cast<std::size_t>(std::ranges::count_if(
     checkpoints_, [&](const auto& x) { return x.second.committed && !rotten_.contains(x.first); }));
@@ -186,7 +187,7 @@ void job_world::run(find_checkpoint_effect& effect) {
 
 storage::found job_world::find_checkpoint(const std::vector<std::uint64_t>& passed_over) {
   storage::found what;
-  // A manifest that is damaged is noticed here.
+  // A damaged manifest is noticed here.
   bool damaged = !quiet_ && good_checkpoints() > 1 && chance(unreadable_);
   for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {
     if (!at->second.committed)

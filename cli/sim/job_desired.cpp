@@ -1,10 +1,10 @@
-// What has to hold: of what the coordinator orders and persists.
+// Checks of the coordinator's orders and of its persisted records.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
 namespace {
 
-/// Where others have what a server has, it is waited for longer than surely_heard.
+/// A server is waited for longer than surely_heard if others have the same data.
 constexpr time_point surely_waited_for = 7s;
 
 } // namespace
@@ -22,14 +22,14 @@ void job_world::check_desired(const desired_state& what) {
     check_evictions(*shown);
 }
 
-/// For those nobody waits for, the bound of ssp does not hold.
+/// Marks workers that no chain waits for: the bound of ssp does not hold for them.
 void job_world::check_desired(const desired_server& what) {
   for (const auto& one : what.workers) {
     auto* const whom = find_worker({role::worker, one.worker.value, one.incarnation});
     if (whom != nullptr && one.clock == unbound_clock)
       whom->was_given_up = true;
   }
-  // A coordinator that has begun again does not even name who did not come in time.
+  // A restarted coordinator does not even name workers that did not come in time.
   for (const auto& [index, one] : workers_)
     if (one->disturbed_until && std::ranges::none_of(what.workers, [&](const clock_entry& x) {
           return x.worker.value == index;
@@ -40,7 +40,7 @@ void job_world::check_desired(const desired_server& what) {
             "persisted: a configuration is ordered that is not stored");
 }
 
-/// A lease id means one lease, which may get shorter.
+/// Checks that a lease id means one lease, which may get shorter.
 void job_world::check_leases(const member_id& to, const desired_worker& what) {
   for (const auto& one : what.leases) {
     const auto [known, unused] = leases_seen_.try_emplace(one.id, one, to);
@@ -56,7 +56,7 @@ void job_world::check_leases(const member_id& to, const desired_worker& what) {
   leases_changed_ = std::exchange(leases_now_[to], what.leases) != what.leases || leases_changed_;
 }
 
-/// Two live workers never hold the same open batch within a term, when all have been told.
+/// Checks that two live workers never hold the same open batch in a term, when all have been told.
 void job_world::check_open_batches() {
   if (!std::exchange(leases_changed_, false))
     return;
@@ -84,7 +84,8 @@ void job_world::check_open_batches() {
   }
 }
 
-/// Of so few workers one may be out at a time, and evictions have a pause between them.
+/// Checks that at most one of these few workers is out, and that evictions have a pause between
+/// them.
 void job_world::check_evictions(const job_status& what) {
   const auto out = std::ranges::count(what.members, member_state::evicted, &member_status::state);
   require(out <= 1, "evictions: more workers are out than may be");
@@ -128,11 +129,11 @@ void job_world::check_records(const storage::coordinator_state& before,
     if (newest_of(chain).generation == newest_of(old).generation)
       continue;
     const bool was_beginning = newest_of(old).generation != old.active.generation;
-    // With logs who takes a founder's place begins with what it kept, if it can.
+    // With logs a server that takes a founder's place begins with its own state, if it can.
     if (!is_durable() || !was_beginning || chain.base_checkpoint != old.base_checkpoint)
       check_origin(chain);
     if (old.active.members.empty() || was_beginning)
-      continue; // It was beginning already.
+      continue; // The chain was beginning already.
     const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
       const auto paid = attention_.find(who);
       return lives(who) && paid != attention_.end() && now_ - paid->second.heard < patience
@@ -148,15 +149,15 @@ void job_world::check_records(const storage::coordinator_state& before,
           "lost: a chain goes back though one of its servers lives");
 }
 
-/// Whether a server, also one that came after it, may have been away for so long since then that
-/// others took its place.
+/// Returns true if the server, or a successor, may have been away long enough since then for others
+/// to take its place.
 bool job_world::was_missed(const member_id& who, time_point since) const {
   const auto paid = attention_.find({who.role, who.index, {}});
   return paid == attention_.end() || paid->second.missed_until >= since
          || now_ - paid->second.heard >= surely_heard;
 }
 
-/// A generation never begins with what cannot be read, nor from nothing where there is something.
+/// Checks that a generation begins with a readable checkpoint, unless there is none.
 void job_world::check_origin(const chain_metadata& after) const {
   require(!refused_.contains(after.base_checkpoint),
           "checkpoints: one that cannot be read is to be restored again");

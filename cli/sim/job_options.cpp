@@ -4,12 +4,12 @@ namespace troupe::sim {
 
 namespace {
 
-/// From a copy, so that jobs without reducers are those that they would be if there were none.
+/// Draws from a copy, so that a job without reducers does not depend on these draws.
 void draw_processes(std::mt19937_64 random, job_options& what) {
   const auto pick = [&](std::uint32_t low, std::uint32_t high) {
     return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
   };
-  random.discard(100'000); // What the copy gives next, the history draws as well.
+  random.discard(100'000); // The history draws the next numbers of the copy as well.
   if (what.job.workers + what.job.backup_workers < 2 || pick(1, 3) != 1)
     return;
   what.workers_per_process = pick(2, 4);
@@ -58,7 +58,7 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   return what;
 }
 
-/// The times of real jobs, made shorter, so that more happens in a history.
+/// Returns the options of real jobs with shorter times, so that more happens in a history.
 coordinator_options coordinator_options_of(const job_options& what, bool resume) {
   using namespace std::chrono_literals;
   coordinator_options how;

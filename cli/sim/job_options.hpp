@@ -1,4 +1,4 @@
-// What kind of job a simulated one is.
+// Draws the options of a simulated job.
 #pragma once
 
 #include "actors/protocol/coordinator/coordinator.hpp"
@@ -13,18 +13,18 @@ namespace troupe::sim {
 
 struct job_options {
   job_spec job;
-  std::uint32_t slow_workers = 0;  ///< Judged, 20 times as hastily as others.
-  std::uint32_t spare_servers = 0; ///< May be added.
+  std::uint32_t slow_workers = 0;  ///< Watched by a detector 20 times as hasty as others.
+  std::uint32_t spare_servers = 0; ///< Servers that may be added.
   std::uint32_t lease_batches = 8;
   std::uint64_t checkpoint_clocks = 0;
-  std::uint32_t pulls_ahead = 0; ///< asp: batches that values are pulled for while one is computed.
+  std::uint32_t pulls_ahead = 0; ///< asp: batches whose values are pulled while one is computed.
   read_target reads = read_target::head;
-  std::uint32_t workers_per_process = 1; ///< More share a reducer.
+  std::uint32_t workers_per_process = 1; ///< Workers of one process share a reducer.
   std::chrono::milliseconds reduce_wait{100};
-  bool resume = false; ///< At the end of the faults everything dies at once, and is resumed.
+  bool resume = false; ///< At the end of the faults all processes die; the job is resumed.
 };
 
-/// `calm`: nothing dies at once.
+/// Draws the options. `calm`: the processes do not all die at once.
 job_options draw_job(std::mt19937_64& random, bool no_faults);
 
 coordinator_options coordinator_options_of(const job_options& what, bool resume);

@@ -1,10 +1,10 @@
-// What the workers of one process share: their reducer, and that they pause, end and die together.
+// Workers of one process: they share a reducer, and they pause, end and die together.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
 namespace {
 
-/// A process of which one worker has ended waits so long for the others.
+/// A process of which one worker has ended waits this long for the others.
 constexpr time_point end_of_others = 200ms;
 
 } // namespace
@@ -38,7 +38,7 @@ void job_world::reduce(worker_process& by, const std::function<void(reducer_effe
   }
 }
 
-/// The router knows it by the number of the forward.
+/// Sends a forward to the router, which knows it by its number.
 void job_world::forward(worker_process& by, forward_effect& effect) {
   request what;
   if (effect.pushes.size() > 1) {
@@ -80,7 +80,7 @@ void job_world::failed(worker_process& by, request_token token, const failure& w
     failed(*responder, token, why);
 }
 
-/// Null: it has ended.
+/// Returns null if the asker has ended.
 job_world::worker* job_world::take_responder(worker_process& by, request_token token) {
   return find_worker(by.responders.extract(token).mapped());
 }
@@ -117,7 +117,7 @@ std::vector<job_world::process*> job_world::all_of_process(process& one) {
   return all;
 }
 
-/// Who ends alone takes the others along.
+/// Ends a worker. The other workers of its process end after `end_of_others`.
 void job_world::end_worker(const member_id& who) {
   const auto home = process_of(*workers_.at(who.index)).id;
   workers_.erase(who.index);
@@ -137,7 +137,7 @@ void job_world::end_worker_process(const member_id& who) {
       start_again(each, now_ + 50ms);
 }
 
-/// Which of that process were to live.
+/// Kills a process of workers. Returns the ids of all its workers.
 std::vector<member_id> job_world::kill_workers(const member_id& who) {
   std::vector<member_id> all;
   for (const auto index : group_of(who.index)) {

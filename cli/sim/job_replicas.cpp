@@ -1,12 +1,12 @@
-// What a server does for a chain: requests of workers, what its replica decides, other replicas.
+// A server's work for a chain: requests of workers, decisions of its replica, other replicas.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
 namespace {
 
-/// Of letters between servers: those that are slow, doubled or lost like others.
+/// Share of letters between servers that are slow, doubled or lost like others.
 constexpr double peer_share = 0.05;
-/// Of what is written to logs, how much fails, of parts of checkpoints.
+/// Rate at which log writes fail, relative to parts of checkpoints.
 constexpr double log_share = 0.03;
 
 } // namespace
@@ -59,7 +59,7 @@ void job_world::send_answer(const server& by, const member_id& to, const part_in
 
 // -- effects ------------------------------------------------------------------------------------
 
-/// Carrying out an effect may append more. A pull follows when the push of its request is done.
+/// Carries out effects, which may append more. A pull follows when the push of its request is done.
 void job_world::decide(server& by, hosted& at, const std::function<void(replica_effects&)>& what) {
   replica_effects effects;
   what(effects);
@@ -102,7 +102,7 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_
 void job_world::run(server& by, hosted& at, refuse_effect& effect, replica_effects&) {
   auto& open = at.requests.at(effect.request);
   tally_.sum_not_applicable += effect.why.code == errc::sum_not_applicable ? 1 : 0;
-  // Who has its receipt is to ask for the values again, alone.
+  // A client that has its push reply is to ask for the values again, alone.
   if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
     answer(by, at, effect.request, std::move(open.answer));
   else
@@ -201,7 +201,7 @@ void job_world::send_copy(server& by, hosted& at, const member_id& to, const cop
   const auto index = at.decider->copy_for(to, asked.config);
   if (!index) {
     if (asked.config > at.decider->status().config)
-      at.early_request = {to, asked}; // Else it would come again only after a while.
+      at.early_request = {to, asked}; // Otherwise it would come again only after a while.
     return;
   }
   send_to_peer(to, at.chain, by.id,

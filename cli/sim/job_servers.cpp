@@ -1,4 +1,4 @@
-// Servers: what they do as they are told, what they begin with, and what they keep on their disks.
+// Servers: they apply orders, begin generations, and write their disks.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -14,7 +14,7 @@ replica_status job_world::hosted::describe() const {
   mine.chain = chain;
   mine.status = status();
   if (unreadable != 0)
-    mine.failed = std::string{unreadable_words} + std::to_string(unreadable);
+    mine.failed = "cannot read checkpoint " + std::to_string(unreadable);
   if (broken)
     mine.failed = broken_words;
   mine.unreadable = unreadable;
@@ -100,7 +100,7 @@ void job_world::reconcile(server& by, hosted& at, const chain_metadata& record,
     at.unnamed_since = local(by);
   const bool is_other = newest.generation != at.generation;
   const bool starts_generation = newest.joiner != by.id && takes_part(newest, by.id);
-  // It takes the place of a founder, and was told of this generation when it was none.
+  // It takes a founder's place; when it was told of this generation it was no founder.
   const bool is_late = !is_other && newest.generation != record.active.generation
                        && starts_generation && at.decider && !at.decider->status().complete;
   if (is_late || (is_other && (takes_part(newest, by.id) || at.generation.value == 0)))
@@ -132,7 +132,7 @@ void job_world::reconcile_checkpoint(server& by, hosted& at) {
   }
   const bool passed = mode() == consistency_mode::bsp
                       && at.decider->state()->bsp_clocks() > at.desired_state.checkpoint_clock;
-  if (passed) { // The others may have cut at that clock.
+  if (passed) { // Other chains may have cut at that clock.
     at.checkpoint_failed = number;
     return;
   }
@@ -169,9 +169,9 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
     load(by, at);
 }
 
-// -- what it begins with ------------------------------------------------------------------------
+// -- beginning a generation ---------------------------------------------------------------------
 
-/// With what it has kept, where that is all of what was lost.
+/// Begins with its own state, if that has all of the lost chain.
 void job_world::recover(server& by, hosted& at) {
   later(by, at, disk_time(by), [this](server& mine, hosted& here) {
     const auto* disk = recall(mine, here);
@@ -184,7 +184,7 @@ void job_world::recover(server& by, hosted& at) {
   });
 }
 
-/// Its disk, where the newest base is of this history and has all of what was lost; else null.
+/// Returns its disk if the newest base is of this history and has all of the lost chain; else null.
 const job_world::kept_chain* job_world::recall(const server& by, const hosted& at) const {
   const auto disk = disks_.find({by.id.index, at.chain});
   if (disk == disks_.end() || disk->second.bases.empty())
@@ -251,7 +251,7 @@ void job_world::found(server& by, hosted& at, value_image image) {
   });
 }
 
-/// Without partitions: it has to join.
+/// Begins with an image. Without partitions the server has to join.
 void job_world::begin(server& by, hosted& at, const value_image& image) {
   if (!image.partitions.empty())
     check_beginning(by, at, image);
@@ -270,15 +270,15 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
   decide(by, at, [&](replica_effects& effects) { at.list_workers(local(by), effects); });
 }
 
-/// Orders that came while it was loading.
+/// Applies the orders that came while it was loading.
 void job_world::go_on(server& by, hosted& at) {
   reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
   send_report(by);
 }
 
-// -- what it keeps ------------------------------------------------------------------------------
+// -- disks --------------------------------------------------------------------------------------
 
-/// When its disk has done the next thing.
+/// Returns the time when its disk has done one more write.
 time_point job_world::disk_time(server& by) {
   const bool is_slow = !quiet_ && chance(slow_disk_);
   by.disk_free_at =
@@ -296,8 +296,8 @@ job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
   return disks_[{by.id.index, at.chain}];
 }
 
-/// A base, and its log, which begins at once. Then, if the generation is still the same, `then`
-/// with whether the base is whole: a founder's always is.
+/// Writes a base and its log, which begins at once. If the generation is still the same then, calls
+/// `then` with true if the base is whole: a founder's always is.
 void job_world::keep_image(server& by, hosted& at, value_image image,
                            std::function<void(bool)> then) {
   auto& disk = disk_of(by, at);
@@ -328,7 +328,7 @@ void job_world::keep_image(server& by, hosted& at, value_image image,
              });
 }
 
-/// It must not acknowledge anything that its log lacks.
+/// Stops the server's part in a chain: it must not acknowledge an entry that its log lacks.
 void job_world::break_off(server& by, hosted& at) {
   ++tally_.logs_broken;
   at.broken = true;
@@ -337,7 +337,7 @@ void job_world::break_off(server& by, hosted& at) {
   send_report(by);
 }
 
-/// It goes on as one that never had a part.
+/// Frees a broken chain: the server goes on as if it had never had a part.
 void job_world::free_if_unnamed(server& by, hosted& at) {
   if (!at.broken || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time)
     return;
@@ -345,8 +345,9 @@ void job_world::free_if_unnamed(server& by, hosted& at) {
   reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
 }
 
-/// A server that cannot write its log is missed only where no other of a chain can go on. A job
-/// whose last checkpoint is not written again and again says so.
+/// Returns true if this failure is allowed. A server that cannot write its log may fail the job
+/// only if no other server of a chain can go on. A job may also fail if its last checkpoint is not
+/// written again and again.
 bool job_world::may_fail(const std::string& why) {
   if (!why.ends_with(broken_words))
     return why.ends_with(bad_disk_words) && !quiet_;

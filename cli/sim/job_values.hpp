@@ -1,5 +1,5 @@
-// What a simulated replica has for values: which batches, and numbers that tell whether each of
-// them came once, with its gradient, and in which order.
+// Holds the values of a simulated replica: the applied batches, and numbers that tell whether each
+// batch came once, with its gradient, and in which order.
 #pragma once
 
 #include "actors/protocol/server/applied_batches.hpp"
@@ -13,20 +13,20 @@
 
 namespace troupe::sim {
 
-/// The gradient of a batch: a number that floats add up exactly.
+/// Returns the gradient of a batch: a number that floats add up exactly.
 inline float gradient_of(batch_id batch) {
   return static_cast<float>(batch.value * 7919 % 1'000'003 + 1);
 }
 
 struct value_image {
   batch_set marks;
-  std::uint64_t sum = 0;                   ///< Of gradients.
-  std::uint64_t digest = 0;                ///< Of batches in their order.
-  std::vector<shard_partition> partitions; ///< In images alone.
+  std::uint64_t sum = 0;                   ///< Sum of gradients.
+  std::uint64_t digest = 0;                ///< Digest of the batches in their order.
+  std::vector<shard_partition> partitions; ///< Only in images.
 
   /// Takes the step of an entry. Throws violation.
   void apply(const std::vector<std::shared_ptr<const push_request>>& pushes);
-  /// Whether the sum is that of the batches.
+  /// Returns true if the sum is that of the batches.
   bool adds_up() const;
   std::uint64_t version() const;
   bool operator==(const value_image& other) const {
@@ -34,11 +34,11 @@ struct value_image {
   }
 };
 
-/// As one push of all their batches.
+/// Returns one push of all batches of `pushes`.
 std::shared_ptr<const push_request>
 sum_of(std::span<const std::shared_ptr<const push_request>> pushes);
 
-/// Steps of a log on top of a base: as replay_log() takes them.
+/// Applies the steps of a log to a base, as replay_log() does.
 value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log);
 
 } // namespace troupe::sim

@@ -1,5 +1,5 @@
-// Workers: the steps that their pipelines decide, and the requests that routers split, over
-// links that keep the order of what they carry until they break.
+// Workers: the steps that their pipelines decide, and the requests that routers split. Links keep
+// the order of letters until they break.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -7,7 +7,7 @@ namespace {
 
 /// A request without an answer is sent again after this.
 constexpr time_point request_patience = 400ms;
-/// Of letters on links: those that take as long as any.
+/// Share of letters on links that take as long as any.
 constexpr double slow_share = 0.03;
 
 } // namespace
@@ -93,7 +93,7 @@ void job_world::computed(worker& by, std::uint64_t number) {
   advance(by);
 }
 
-/// One request: the push of a step, the pull for another one, or both.
+/// Sends one request: the push of a step, the pull for another one, or both.
 void job_world::ask(worker& by, std::optional<training_step> done,
                     std::optional<training_step> next) {
   const auto header = [&](const training_step& step) {
@@ -165,7 +165,7 @@ void job_world::run(worker_process& by, send_part_effect& effect) {
     });
 }
 
-/// In order, until the link breaks: then nothing of what is on its way arrives.
+/// Delivers in order until the link breaks: then all letters on their way are lost.
 void job_world::over_link(const member_id& client, std::uint32_t index, bool to_server,
                           std::function<void()> arrive) {
   auto* const by = find_worker_process(client);
@@ -184,14 +184,14 @@ void job_world::over_link(const member_id& client, std::uint32_t index, bool to_
     auto* const end = find_worker_process(client);
     if (end != nullptr && end->links[index].number != number)
       return;
-    if (to_server) // Also what a client sent before it died.
+    if (to_server) // Letters that a client sent before it died arrive, too.
       arrive();
     else
       when_awake(client, now_, arrive);
   });
 }
 
-/// Until that is noticed, whatever is sent is lost as well.
+/// Breaks a link. Until the process notices, further letters are lost as well.
 void job_world::break_link(worker_process& by, std::uint32_t index) {
   auto& link = by.links[index];
   if (std::exchange(link.is_dead, true))

@@ -1,10 +1,10 @@
-// The world: processes, misfortune, and the end.
+// The simulated job: processes, misfortune, and the end.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
 namespace {
 
-/// Of the rates below, how often they are asked for.
+/// Interval at which the rates below are applied.
 constexpr milliseconds fault_interval = 10ms;
 constexpr std::uint64_t absence_long_ms = 4000;
 /// No member is missed sooner.
@@ -28,17 +28,17 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"jobs resumed", &job_tally::resumes, 0.05},
   {"replicas copied", &job_tally::copies, 0.5},
   {"failovers", &job_tally::failovers, 0.15},
-  {"chains moved", &job_tally::moves, 0.09},
+  {"shards moved", &job_tally::moves, 0.09},
   {"servers added", &job_tally::additions, 0.08},
   {"servers drained", &job_tally::drains, 0.04},
   {"checkpoints committed", &job_tally::commits, 1.7},
   {"parts not written", &job_tally::parts_failed, 0.075},
   {"logs not written", &job_tally::logs_broken, 0.003},
   {"jobs completed", &job_tally::completed, 0.97},
-  {"chains restored", &job_tally::restores, 0.22},
-  {"chains recovered", &job_tally::recoveries, 0.1},
+  {"shards restored", &job_tally::restores, 0.22},
+  {"shards recovered", &job_tally::recoveries, 0.1},
   {"checkpoints unreadable", &job_tally::unreadable, 0.006},
-  {"chains begun anew", &job_tally::starts_over, 0.15},
+  {"shards restarted", &job_tally::starts_over, 0.15},
   {"workers as backups", &job_tally::backups, 0.03},
   {"workers evicted", &job_tally::evictions, 0.02},
   {"batches shared", &job_tally::shared, 0.04},
@@ -143,7 +143,7 @@ void job_world::when_awake(const member_id& who, time_point when, std::function<
   });
 }
 
-/// By the process's own clock.
+/// Calls `what` at intervals of the process's own clock.
 void job_world::every(const member_id& who, milliseconds interval, std::function<void()> what) {
   const auto* const by = find(who);
   if (by == nullptr)
@@ -211,7 +211,7 @@ void job_world::start_again(const member_id& who, time_point when) {
   });
 }
 
-/// Of its own will.
+/// Ends a process that decided to end.
 void job_world::end(member_id who) {
   if (is_traced())
     note(full_name(who) + " ends");
@@ -224,7 +224,7 @@ void job_world::end(member_id who) {
 
 void job_world::kill(const member_id& who) {
   time_point absent;
-  std::vector members{who}; // That die with it.
+  std::vector members{who}; // All that die with it.
   if (is_traced())
     note(full_name(who) + " is killed");
   if (who.role == role::server) {
@@ -250,7 +250,7 @@ void job_world::kill(const member_id& who) {
         coordinator_->decider->disconnected(lost, local(*coordinator_), effects);
       });
     });
-  if (chance(deaths_seen_)) { // Else nobody sees it die: a process of another host.
+  if (chance(deaths_seen_)) { // Otherwise the death is not seen: a process of another host.
     for (const auto& each : members)
       deaths_.push_back({each});
     is_noticed = true;
@@ -263,7 +263,7 @@ void job_world::kill(const member_id& who) {
 
 void job_world::inject_faults() {
   if (coordinator_ && coordinator_->decider->phase() == job_phase::stopped)
-    return; // A coordinator that dies now would wait for those who left.
+    return; // A coordinator that dies now would wait for members that have left.
   const double seconds = std::chrono::duration<double>(fault_interval).count();
   const auto victim = [&](const auto& all) {
     return std::next(all.begin(), static_cast<std::ptrdiff_t>(pick(0, all.size() - 1)))->second->id;
@@ -329,7 +329,7 @@ void job_world::cut_somewhere() {
       each->disturbed_until = std::max(each->disturbed_until.value_or(now_), until);
 }
 
-/// The launcher too; what the user starts then is the same job again.
+/// Kills all processes, the launcher too. The user then starts the same job again.
 void job_world::everything_dies() {
   ++tally_.resumes;
   note("everything dies");

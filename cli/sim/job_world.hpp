@@ -1,6 +1,6 @@
-// A whole job in one thread and virtual time: the real deciders of coordinator, servers and workers
-// (coordinator, replica, router, reducer, pipeline), with a number for values, and processes,
-// disks, clocks and a network that fail as a seed says.
+// Simulates a whole job in one thread and virtual time, with the real deciders of coordinator,
+// servers and workers (coordinator, replica, router, reducer, pipeline). The values are one number.
+// Processes, disks, clocks and the network fail as a seed says.
 #pragma once
 
 #include "cli/sim/job_options.hpp"
@@ -29,7 +29,7 @@
 
 namespace troupe::sim {
 
-/// What happened in a history, so that a run can show that it tested something.
+/// Counts the events of a history, so that a run can show that it tested something.
 struct job_tally {
   std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
@@ -42,7 +42,7 @@ struct job_tally {
   std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0;
 };
 
-/// One history: faults for a time, then quiet, in which the job has to come to its end.
+/// One history: faults for a time, then quiet, in which the job has to end.
 class job_world : public world {
 public:
   using tally = job_tally;
@@ -53,7 +53,7 @@ public:
   explicit job_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
   ~job_world();
 
-  /// Throws violation.
+  /// Runs the history. Throws violation.
   void run();
   const tally& counted() const { return tally_; }
   std::size_t kind() const { return static_cast<std::size_t>(mode()); }
@@ -80,19 +80,20 @@ private:
   incarnation_id next_incarnation() { return {++incarnations_}; }
 
   // -- processes --
-  /// Null: it is not there any more.
+  /// Returns null if the process has ended.
   process* find(const member_id& who);
   server* find_server(const member_id& who);
   worker* find_worker(const member_id& who);
   bool lives(const member_id& who) { return find(who) != nullptr; }
-  /// Lets it happen when the process is not paused; not at all where it has ended by then.
+  /// Calls `what` when the process is not paused; never if it has ended by then.
   void when_awake(const member_id& who, time_point when, std::function<void()> what);
   void every(const member_id& who, milliseconds interval, std::function<void()> what);
   time_point local(const process& of) const;
-  /// The same for what it does for a chain; not where it began another generation meanwhile.
+  /// Calls `what` when the server is not paused; never if the chain began another generation
+  /// meanwhile.
   void later(const server& by, const hosted& at, time_point when,
              std::function<void(server&, hosted&)> what);
-  /// Of the worker's process, those that live and those that do not.
+  /// Returns the indices of all workers of the worker's process, alive or not.
   std::vector<std::uint32_t> group_of(std::uint32_t index) const;
   worker_process& process_of(const worker& one);
   worker_process* find_worker_process(const member_id& who);
@@ -189,7 +190,7 @@ private:
                  std::function<void()> arrive);
   void break_link(worker_process& by, std::uint32_t server);
 
-  // -- job_reducers.cpp: reducer_actor, and what else happens to workers of one process --
+  // -- job_reducers.cpp: reducer_actor, and the end of processes with several workers --
   void ask(worker_process& by, const member_id& responder, request_token token, request what);
   void reduce(worker_process& by, const std::function<void(reducer_effects&)>& what);
   void forward(worker_process& by, forward_effect& effect);
@@ -199,10 +200,10 @@ private:
   void end_worker(const member_id& who);
   void end_worker_process(const member_id& who);
   std::vector<member_id> kill_workers(const member_id& who);
-  /// Itself, and what pauses with it.
+  /// Returns the process and all that pause with it.
   std::vector<process*> all_of_process(process& one);
 
-  // -- job_orders.cpp: what has to hold of orders and records --
+  // -- job_orders.cpp: checks of orders and records --
   void check_desired(const desired_state& what);
   void check_desired(const desired_server& what);
   void check_leases(const member_id& to, const desired_worker& what);
@@ -218,13 +219,13 @@ private:
   struct history {
     generation_id job_generation;
     time_point begun{0};
-    bool recovered = false; ///< Its founder went on from its log.
+    bool recovered = false; ///< Its founder recovered from its log.
     value_image base_checkpoint;
     std::uint64_t first = 0;            ///< Version of the origin.
-    std::vector<std::uint64_t> digests; ///< Of the values at each version, from `first` on.
+    std::vector<std::uint64_t> digests; ///< Digest at each version, from `first` on.
   };
 
-  // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
+  // -- job_checks.cpp: checks of values, reads and checkpoints, and at the end --
   void check_step(const hosted& at, const step_effect& effect);
   void check_applied(const hosted& at);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
@@ -258,7 +259,7 @@ private:
   double worker_kill_rate_, server_kill_rate_, coordinator_kill_rate_, pause_rate_, cut_rate_,
     resize_rate_, slow_disk_, part_failure_, unreadable_, slow_store_, link_breaks_, wiped_;
   double deaths_seen_;
-  double connections_seen_; ///< Whether the coordinator notices the end of one.
+  double connections_seen_; ///< Chance that the coordinator notices the end of one.
   time_point faults_end_{0};
   bool dies_together_ = false;
 
@@ -268,11 +269,12 @@ private:
   std::unique_ptr<controller> coordinator_;
   bool resume_next_ = false;
   std::map<std::pair<std::uint32_t, chain_id>, kept_chain> disks_;
-  /// Of these a server had something, and has kept nothing since but what a beginning brought.
+  /// Chains that a server lost with its disk, and of which it has since kept only a generation's
+  /// first base.
   std::set<std::pair<std::uint32_t, chain_id>> wiped_disks_;
-  std::set<member_id> starting_; ///< Ended ones whose successors are about to start.
+  std::set<member_id> starting_; ///< Ended members whose successors are about to start.
 
-  // -- what outlives a coordinator --
+  // -- state that outlives a coordinator --
   storage::coordinator_state persisted_;
   struct stored_checkpoint {
     std::map<chain_id, value_image> parts;
@@ -280,7 +282,7 @@ private:
     std::uint64_t clock = 0;
   };
   std::map<std::uint64_t, stored_checkpoint> checkpoints_;
-  std::set<std::uint64_t> rotten_; ///< No server can read them.
+  std::set<std::uint64_t> rotten_; ///< No server can read these checkpoints.
 
   // -- launcher --
   std::unique_ptr<process> launcher_;
@@ -291,20 +293,20 @@ private:
   std::map<member_id, command> commands_;
 
   // -- the oracle --
-  std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
+  std::map<std::uint64_t, std::uint64_t> term_of_; ///< Incarnation of the coordinator in each term.
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
-  /// Of each lease, what this coordinator was told is done. A worker may not know it any more: when
-  /// late orders of an earlier coordinator came between, the lease is a new one to it.
+  /// Batches of each lease that this coordinator was told are done. The worker may have forgotten
+  /// them: if late orders of an earlier coordinator came between, the lease is a new one to it.
   std::map<std::pair<member_id, std::uint64_t>, std::set<batch_id>> told_done_;
   bool leases_changed_ = false;
   struct attention {
-    time_point heard{0};        ///< By a coordinator, the last time.
-    time_point silent_max{0};   ///< Between two times.
-    time_point missed_until{0}; ///< End of the last time that others may have noticed.
+    time_point heard{0};        ///< When a coordinator last heard from it.
+    time_point silent_max{0};   ///< Longest silence.
+    time_point missed_until{0}; ///< End of the last silence that others may have noticed.
   };
-  std::map<member_id, attention> attention_; ///< Without incarnation: to all of that index.
-  std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
+  std::map<member_id, attention> attention_; ///< Keys have no incarnation: one for all of an index.
+  std::set<std::uint64_t> refused_; ///< Checkpoints reported unreadable to this coordinator.
   std::optional<time_point> evicted_at_;
   std::map<std::pair<chain_id, generation_id>, history> histories_;
   std::map<chain_id, batch_set> acknowledged_; ///< In the chain's active generation.

@@ -1,4 +1,4 @@
-// What the parts of the simulated job share: processes, their disks, what travels between them.
+// Defines the state that parts of the simulated job share: processes, their disks, their letters.
 #pragma once
 
 #include "cli/sim/job_world.hpp"
@@ -12,11 +12,11 @@ inline constexpr std::uint32_t workers_simulated_max = 10;
 inline constexpr std::uint32_t coordinator_place = servers_simulated_max + workers_simulated_max;
 inline constexpr std::uint32_t launcher_place = coordinator_place + 1;
 inline constexpr milliseconds report_interval = 100ms;
-inline constexpr time_point quiet_time = 40s; ///< The job has so long to end.
-/// Who was heard within this is not silent by anyone's clock.
+inline constexpr time_point quiet_time = 40s; ///< Within this time the job has to end.
+/// A member that was heard within this time is not silent by any clock.
 inline constexpr time_point surely_heard = 1200ms;
 
-/// Servers, then workers, then the coordinator, then the launcher's host.
+/// Returns the place: servers, then workers, then the coordinator, then the launcher's host.
 inline std::uint32_t place_of(const member_id& who) {
   switch (who.role) {
   case role::server: return who.index;
@@ -27,11 +27,9 @@ inline std::uint32_t place_of(const member_id& who) {
   return launcher_place;
 }
 
-/// What a server says of a checkpoint, whose number follows.
-inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
 inline constexpr std::string_view bad_disk_words = "its disk fails";
 inline constexpr std::string_view broken_words = "its log cannot be written";
-/// After which a server frees what it could not go on with.
+/// After this time a server frees a chain that it could not go on with.
 inline constexpr milliseconds unnamed_time = 1000ms;
 
 inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
@@ -43,7 +41,7 @@ inline bool takes_part(const chain_config& config, const member_id& who) {
 inline const chain_config& newest_of(const chain_metadata& record) {
   return record.proposed ? *record.proposed : record.active;
 }
-/// With its incarnation.
+/// Returns the name with the incarnation.
 inline std::string full_name(const member_id& who) {
   return name_of(who) + "." + std::to_string(who.incarnation.value);
 }
@@ -52,13 +50,14 @@ struct job_world::process {
   member_id id;
   double rate = 1.0;
   time_point paused_until{0};
-  std::uint64_t sequence = 0; ///< Of reports.
-  /// Term and sequence.
+  std::uint64_t sequence = 0; ///< Number of the last report.
+  /// Term and sequence of the last orders.
   std::pair<std::uint64_t, std::uint64_t> last_desired{0, 0};
-  /// Paused or cut off until then, and not heard since: others may have given it up.
+  /// The process was paused or cut off until then, and not heard since: others may have given it
+  /// up.
   std::optional<time_point> disturbed_until;
 
-  /// Whether these are newer than all before.
+  /// Returns true if the orders are newer than all before.
   bool takes(const desired_state& what) {
     const std::pair number{what.term, what.sequence};
     const bool is_new = number > last_desired;
@@ -71,12 +70,11 @@ struct job_world::process {
 
 /// A request, or a part of one, on its way to a chain.
 struct job_world::part_in_flight {
-  std::uint64_t number = 0; ///< Of one client: a part may be on its way twice.
+  std::uint64_t number = 0; ///< Unique to a client; a part may be on its way twice.
   part_id part;
   std::uint64_t attempt = 0;
   std::shared_ptr<const request> what;
-  /// What anyone had been told by heads of the chain when this was sent: of which generation, which
-  /// version.
+  /// Newest generation and version that heads of the chain had told anyone when this was sent.
   std::pair<generation_id, std::uint64_t> told;
 };
 
@@ -88,21 +86,21 @@ struct job_world::state_copy {
   value_image image;
 };
 
-/// What a server has on its disk of one chain: bases and logs, as storage/local_state.hpp says.
+/// A server's disk for one chain: bases and logs, as in storage/local_state.hpp.
 struct job_world::kept_chain {
   struct base {
     storage::base_id id;
     value_image image;
   };
   std::uint64_t newest = 0;            ///< Number of the newest base that was begun.
-  std::map<std::uint64_t, base> bases; ///< Those that are whole.
-  /// Entries under their index, of the log that began with each base. Nothing: taken back.
+  std::map<std::uint64_t, base> bases; ///< The bases that are whole.
+  /// Entries under their index, of the log that began with each base. nullopt: taken back.
   std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::optional<log_entry>>>> logs;
 
   std::vector<log_entry> entries_from(std::uint64_t base) const;
 };
 
-/// What a server does for one chain; see replica_host.
+/// A server's work for one chain; see replica_host.
 struct job_world::hosted {
   struct open_request {
     member_id from;
@@ -113,7 +111,7 @@ struct job_world::hosted {
   chain_metadata record;
   desired_server desired_state;
   generation_id generation, job_generation;
-  std::uint64_t loading = 0; ///< Grows with each generation; names what is being loaded.
+  std::uint64_t loading = 0; ///< Grows with each generation; names the load in progress.
   std::optional<replica> decider;
   std::set<member_id> unbound; ///< Workers it does not wait for, until they have left its list.
   value_image values;
@@ -123,8 +121,8 @@ struct job_world::hosted {
   std::optional<std::pair<member_id, copy_request>> early_request;
   bool copy_waits = false;
   bool recovered = false;
-  bool broken = false;                     ///< Its log cannot be written: it does nothing any more.
-  std::optional<time_point> unnamed_since; ///< No configuration gives it a part.
+  bool broken = false;                     ///< Its log cannot be written: it has stopped.
+  std::optional<time_point> unnamed_since; ///< Since then no configuration gives it a part.
   std::uint64_t cut = 0, kept_at = 0, checkpoint_failed = 0, unreadable = 0;
   checkpoint_part part;
 
@@ -135,16 +133,16 @@ struct job_world::hosted {
 
 struct job_world::server : process {
   std::map<chain_id, hosted> chains;
-  std::vector<chain_status> told; ///< In the last report.
+  std::vector<chain_status> told; ///< Statuses in the last report.
   time_point reported_at{0};
-  time_point disk_free_at{0}; ///< What it writes, it writes in turn.
+  time_point disk_free_at{0}; ///< Its writes take turns.
 
   std::vector<chain_status> statuses() const;
 };
 
 // -- workers ------------------------------------------------------------------------------------
 
-/// A letter whose answer a process of workers waits for.
+/// A letter that a process of workers waits to have answered.
 struct job_world::sent_part {
   part_id part;
   std::uint64_t attempt = 0;
@@ -152,11 +150,11 @@ struct job_world::sent_part {
   time_point deadline{0};
 };
 
-/// What the workers of one process share.
+/// The state that workers of one process share.
 struct job_world::worker_process : process {
   struct link {
     std::uint64_t number = 0;
-    bool is_dead = false; ///< And the process has not noticed.
+    bool is_dead = false; ///< The process has not noticed.
   };
   explicit worker_process(const job_options& how)
       : values_of(how.job, router_options{.reads = how.reads}) {
@@ -169,8 +167,8 @@ struct job_world::worker_process : process {
   std::uint64_t next_token = 1, next_message = 1;
   std::map<request_token, member_id> responders;
   std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
-  std::map<std::uint32_t, link> links;                           ///< To servers.
-  std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
+  std::map<std::uint32_t, link> links;                           ///< Links to servers.
+  std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< Last one to or from a server.
 };
 
 struct job_world::worker : process {
@@ -191,7 +189,7 @@ struct job_world::worker : process {
   std::string failed;
   time_point reported_at{0};
   bool admitted = false, was_given_up = false;
-  /// Pushes of this generation of the job: clock, batch and when.
+  /// Pushes of this generation of the job: clock, batch and time.
   struct pushed {
     std::uint64_t clock = 0;
     batch_id batch;
@@ -206,12 +204,12 @@ struct job_world::worker : process {
 struct job_world::controller : process {
   std::unique_ptr<coordinator> decider;
   std::deque<coordinator_effect> waiting;
-  std::optional<storage::coordinator_state> saving; ///< Its store is slow.
+  std::optional<storage::coordinator_state> saving; ///< Set while its store is writing.
   std::set<std::uint64_t> committing;               ///< Checkpoints.
   bool carries_out = false;
 };
 
-/// `troupe add` or `troupe drain`.
+/// A running `troupe add` or `troupe drain`.
 struct job_world::command : process {
   resize wanted;
 };

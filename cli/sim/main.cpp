@@ -1,6 +1,6 @@
-// The program `troupe_sim`, run by `troupe sim`: histories of a simulated cluster, one for each
-// seed. Built with planted mistakes (actors/protocol/mutation.hpp), of which one at a time can be
-// let loose.
+// The program `troupe_sim`, run by `troupe sim`, runs histories of a simulated cluster, one for
+// each seed. It is built with planted mistakes (actors/protocol/mutation.hpp), one of which can be
+// enabled at a time.
 #include "actors/protocol/mutation.hpp"
 #include "base/quote.hpp"
 #include "cli/sim/chain_world.hpp"
@@ -45,7 +45,7 @@ void tell(const sim::failed_seed& failed, const std::string& mutant) {
              mutant.empty() ? "" : " --mutant ", mutant);
 }
 
-/// Whether there was no violation, and enough of everything.
+/// Runs the histories. Returns true if there was no violation, and enough of everything.
 template <class World>
 bool check(const sim_options& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -84,7 +84,7 @@ bool runs_in(const mutation_entry& each, world_kind world) {
          || (each.in == mutation_world::job) == (world == world_kind::job);
 }
 
-/// In the worlds that know this mistake.
+/// Tries a mistake in the worlds that know it.
 std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim_options& options,
                                            const sim::history_options& histories) {
   std::optional<sim::failed_seed> failed;
@@ -104,7 +104,7 @@ int try_mutants(const sim_options& options) {
     planted = each.value;
     const bool is_harmless = !each.harmless_because.empty();
     auto chosen = options.histories;
-    if (is_harmless) // An argument that is wrong is wrong soon, most likely.
+    if (is_harmless) // A wrong argument is most likely noticed soon.
       chosen.last = chosen.first + (chosen.last - chosen.first) / 10;
     const auto failed = try_mutant(each, options, chosen);
     if (failed) {
@@ -139,7 +139,7 @@ bool read_number(std::string_view digits, Number& to) {
   return problem == std::errc{} && end == digits.data() + digits.size();
 }
 
-/// "7" or "1..5000". Returns what is wrong with it.
+/// Parses "7" or "1..5000". Returns an error text, empty if it is good.
 std::string read_seeds(const std::string& text, sim::history_options& options) {
   const auto dots = text.find("..");
   const std::string_view all{text};
@@ -152,7 +152,7 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
   return options.first <= options.last ? "" : "the first seed is after the last";
 }
 
-/// Returns what is wrong with it.
+/// Parses a world. Returns an error text, empty if it is good.
 std::string read_world(const std::string& text, world_kind& to) {
   if (text != "chain" && text != "job" && text != "both")
     return quote(text) + " is not chain, job or both";
@@ -160,7 +160,7 @@ std::string read_world(const std::string& text, world_kind& to) {
   return "";
 }
 
-/// CLI::Range lets nan pass.
+/// Checks a number of hours, as CLI::Range accepts nan.
 std::string hours(const std::string& text) {
   double value = 0.0;
   const bool right = read_number(text, value) && value >= 1.0 && value <= 1e9;
@@ -191,10 +191,10 @@ void declare_stragglers(CLI::App& app, sim_options& options) {
 
 int main(int argc, char** argv) {
   sim_options options;
-  CLI::App app{
-    "Histories of a simulated cluster, each a function of its seed: processes, disks, clocks and\n"
-    "network fail for a time, then everything has to come to its end with nothing lost or doubled.",
-    "troupe sim"};
+  CLI::App app{"Simulates clusters, each a function of its seed: processes, disks, clocks and "
+               "network fail for\n"
+               "a time; then the job has to end without a lost or doubled batch.",
+               "troupe sim"};
   app
     .add_option_function<std::string>(
       "--seeds", [](const std::string&) {}, "One seed, or FIRST..LAST")
@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
                "Without faults: shows that their number is checked");
   auto* const trace_flag =
     app.add_flag("--trace", options.trace,
-                 "Tell what happens in the first seed, of the world job unless --world says chain");
+                 "Print the events of the first seed, of the world job unless --world says chain");
   auto* const all = app.add_flag("--mutants", options.mutants,
                                  "For each planted mistake, the first seed that notices it");
   all->excludes(trace_flag);

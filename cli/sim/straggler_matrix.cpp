@@ -18,10 +18,10 @@ namespace {
 
 using random_source = std::mt19937_64;
 
-/// What must become of the stragglers of a case.
+/// Expected fate of the stragglers of a case.
 enum class fate { all_out, nobody_out, open };
 
-/// What must be seen besides.
+/// Another event that must be seen.
 enum class sign { none, cluster_slow, detector_sleeps };
 
 struct straggler_case {
@@ -43,7 +43,7 @@ void any_fleet(fleet_options& options, random_source& random) {
   options.jitter = std::uniform_real_distribution<>(0.05, 0.25)(random);
 }
 
-/// Long enough to have all kinds of steps.
+/// Prepares a healthy fleet that runs long enough to have all kinds of steps.
 void healthy_fleet(fleet_options& options, random_source& random) {
   constexpr double steps[] = {1.0, 3.0, 10.0, 30.0};
   options.workers = pick(random, 5, 60);
@@ -53,7 +53,7 @@ void healthy_fleet(fleet_options& options, random_source& random) {
   options.length = 4h;
 }
 
-/// One for each ten workers, beginning at different times.
+/// Slows one of ten workers, beginning at different times.
 void slow_down(straggler_world& fleet, const fleet_options& options, random_source& random,
                double slowness, time_point on_off = 0s) {
   for (std::uint32_t i = 0; i < options.workers / 10; ++i)
@@ -150,7 +150,7 @@ void show_first(const straggler_tally& first) {
     fmt::print("    out in fleet 1: {}\n", text);
 }
 
-/// What is wrong; empty where nothing is.
+/// Returns the fault of a case, empty if there is none.
 std::string verdict_on(const straggler_case& what, const straggler_tally& all) {
   if (all.healthy_out > 0)
     return "healthy workers were put out";

@@ -48,7 +48,7 @@ straggler_tally straggler_world::run() {
     if (round >= sleeps_at) {
       wake(round);
       sleeps_at = round + after(uniform(60, 180));
-      round += after(uniform(3, 15)); // What comes meanwhile is handled then.
+      round += after(uniform(3, 15)); // Reports that come meanwhile are handled then.
       asleep_ = true;
       ++tally_.sleeps;
       continue;
@@ -109,7 +109,7 @@ void straggler_world::step(std::uint32_t i, time_point now) {
     time = std::min(one.wait, 1.0);
     one.wait -= time;
     one.done.blocked += std::chrono::microseconds(std::llround(time * 1e6));
-    report(i, now); // Its wait counts a little early, by a second at most.
+    report(i, now); // The wait counts a little early, by a second at most.
   } else {
     const bool slow =
       now >= how.from && (how.on_off == 0s || (now - how.from) / how.on_off % 2 == 0);
@@ -169,7 +169,7 @@ void straggler_world::reconcile(const straggler_event& verdict, time_point now) 
   if (verdict.measure != straggler_measure::evicted)
     return;
   out_.insert(i);
-  if (!one.working) // Held back at its host's door.
+  if (!one.working) // It was not at work: its host holds it back.
     return;
   ++(is_straggler(one) ? tally_.stragglers_out : tally_.healthy_out);
   if (evicted_at_ > 0s && now - evicted_at_ < 10s)

@@ -1,5 +1,5 @@
-// Random fleets in virtual time before the detector of stragglers: steps with log-normal jitter and
-// pauses, workers that are slow in every way of the rules, a slow server, a detector that
+// Runs random fleets in virtual time before the straggler detector. Steps have log-normal jitter
+// and pauses. Workers are slow in every way of the rules, a server is slow, or the detector
 // oversleeps.
 #pragma once
 
@@ -19,22 +19,22 @@ namespace troupe::sim {
 
 using namespace std::chrono_literals;
 
-/// How one worker differs from a healthy one.
+/// Tells how one worker differs from a healthy one.
 struct habit {
   double slowness = 1.0;
   time_point from = 0s;
-  time_point on_off = 0s; ///< Slow and not slow for so long in turn; 0: always slow.
-  double data = 1.0;      ///< Samples of its steps, and time for them.
-  double blocked = 0.0;   ///< By us, s a step in the mean, from `from` on.
+  time_point on_off = 0s; ///< Slow and not slow for this time in turn; 0: always slow.
+  double data = 1.0;      ///< Factor of its steps' samples and of the time for them.
+  double blocked = 0.0;   ///< Mean wait for the job, s a step, from `from` on.
 };
 
 struct fleet_options {
   std::uint32_t workers = 10;
   double step = 0.5;    ///< Median, s.
-  double jitter = 0.25; ///< Of the logarithm of a step's time.
-  double pauses = 2e-4; ///< Share of steps with one of 2 to 8 s.
+  double jitter = 0.25; ///< Deviation of the logarithm of a step's time.
+  double pauses = 2e-4; ///< Share of steps with a pause of 2 to 8 s.
   time_point length = 30min;
-  bool detector_sleeps = false; ///< For 3 to 15 s, each 2 min or so.
+  bool detector_sleeps = false; ///< It sleeps for 3 to 15 s, about every 2 min.
   straggler_options detector;
 };
 
@@ -50,21 +50,21 @@ struct straggler_tally {
   std::uint64_t steps = 0;
   int stragglers = 0;
   int healthy_out = 0;
-  int stragglers_out = 0; ///< Evictions: one may be out several times.
+  int stragglers_out = 0; ///< Evictions: a worker may be out several times.
   int forced = 0;         ///< Verdicts by which a healthy worker lost some measure.
   int stalled = 0;
   int cluster_slow = 0;
   int sleeps = 0;
-  int over_budget = 0; ///< Moments with too many out, too few at work, evictions too near.
+  int over_budget = 0; ///< Too many out, too few at work, or evictions too near.
   std::size_t out_max = 0;
-  double out_after_max = 0.0; ///< s from the onset to the first eviction of a straggler.
+  double out_after_max = 0.0; ///< Longest s from onset to first eviction of a straggler.
   int never_out = 0;          ///< Stragglers.
   std::vector<eviction> evictions;
 
   void add(const straggler_tally& other);
 };
 
-/// A detector, and workers that do as it says. A function of options, habits and seed.
+/// A detector, and workers that apply its verdicts. A function of options, habits and seed.
 class straggler_world {
 public:
   straggler_world(fleet_options options, std::uint64_t seed);
@@ -77,7 +77,7 @@ private:
     sim::habit habit;
     double speed = 1.0;
     bool working = false;
-    std::uint32_t life = 0; ///< Events of former ones are dropped.
+    std::uint32_t life = 0; ///< Events of former lives are dropped.
     worker_progress done;
     double wait = 0.0; ///< Rest of the time for which it is blocked.
     bool computing = false;
@@ -105,10 +105,10 @@ private:
   void join(std::uint32_t i, time_point now);
   void begin(std::uint32_t i, time_point now);
   void work_until(time_point end);
-  /// Ends what it was doing, and begins the next: to wait, then to compute.
+  /// Ends the current activity and begins the next: to wait, then to compute.
   void step(std::uint32_t i, time_point now);
   void report(std::uint32_t i, time_point now);
-  /// The detector's mailbox: its own round is somewhere among the reports.
+  /// Handles the detector's mailbox: its own round is somewhere among the reports.
   void wake(time_point now);
   void tick(time_point now);
   void reconcile(const straggler_event& verdict, time_point now);

@@ -4,8 +4,7 @@
 
 namespace troupe::sim {
 
-/// Without the C library's functions: they may differ in the last bit from one processor to the
-/// next.
+/// Does not use the C library's functions: their last bit may differ between processors.
 double world::intensity(double max) {
   const double x = std::uniform_real_distribution<>(0, 1)(random_);
   return no_faults_ || chance(0.3) ? 0.0 : max * x * x;

@@ -1,5 +1,5 @@
-// What simulated worlds have in common: virtual time, chance, a network that fails, and what can be
-// told of a history. Everything is a function of the seed.
+// Is the base of simulated worlds: virtual time, chance, a network that fails, and a history's
+// trace. Everything is a function of the seed.
 #pragma once
 
 #include "base/clock.hpp"
@@ -31,25 +31,24 @@ inline void require(bool holds, const char* what) {
 }
 inline void require(bool holds, const std::string& what) { require(holds, what.c_str()); }
 
-/// One number of a tally: what a history has of it on average at least, where the simulator does
-/// what it is for.
+/// One count of a tally, and its least average over histories if the simulator tests enough.
 template <class Tally>
 struct minimum {
   const char* what;
   std::uint64_t Tally::*count;
   double each;
-  std::string_view but_in = {}; ///< A kind that has none.
+  std::string_view but_in = {}; ///< A kind that has no such event.
 };
 
 class world {
 public:
   using trace_function = std::function<void(const std::string&)>;
 
-  /// Of all events in their order: equal for equal seeds.
+  /// Returns the hash of all events in their order: equal for equal seeds.
   std::uint64_t hash() const { return hash_; }
 
 protected:
-  /// Processes by number, as each world counts them.
+  /// Number of a process, as each world counts them.
   using place = std::uint32_t;
 
   /// `calm`: without faults.
@@ -67,37 +66,37 @@ protected:
   milliseconds pick_ms(std::uint64_t low, std::uint64_t high) {
     return milliseconds{pick(low, high)};
   }
-  /// Off in three of ten histories, else anything up to `max`, more often little than much.
+  /// Returns 0 in three of ten histories, else anything up to `max`, more often little than much.
   double intensity(double max);
-  /// Of a process, against the true time.
+  /// Returns the rate of a process's clock against the true time.
   double pick_rate() { return std::uniform_real_distribution<>(0.9, 1.1)(random_); }
 
   // -- time --
   void at(time_point when, std::function<void()> what);
-  /// Lets the next event happen. False: there is none.
+  /// Runs the next event. Returns false if there is none.
   bool step();
   std::uint64_t events() const { return events_happened_; }
 
   // -- network --
-  /// A letter: it may be lost, doubled, late, and overtaken by others.
+  /// Sends a letter, which may be lost, doubled, late, and overtaken by others.
   void post(place from, place to, std::function<void()> arrive);
-  /// What links between busy processes carry: quick, and mostly in order. Only `share` of these
-  /// letters meet the faults of others.
+  /// Sends a letter on a link between busy processes: quick, and mostly in order. Only `share` of
+  /// these letters meet the faults of others.
   void post_quickly(place from, place to, double share, std::function<void()> arrive);
   struct cut {
     time_point until{0};
     bool holds = false; ///< Letters come when it ends; else never.
   };
-  /// Null where there is none now.
+  /// Returns null if there is none now.
   const cut* cut_between(place from, place to) const;
-  /// In one direction; or in both.
+  /// Cuts one direction, or by chance both.
   void make_cut(place from, place to, cut what);
   void end_cuts() { cut_.clear(); }
   std::uint64_t messages_lost() const { return messages_lost_; } ///< By chance, not by cuts.
   std::uint64_t messages_doubled() const { return messages_doubled_; }
   bool any_cut() const { return !cut_.empty(); }
 
-  // -- what is told --
+  // -- trace --
   bool is_traced() const { return static_cast<bool>(trace_); }
   void note(const std::string& what) const;
 
@@ -108,7 +107,7 @@ protected:
   double loss_ = 0.0;
   double repetition_ = 0.0;
   std::uint64_t delay_us_max_ = 1000;
-  bool overtaking_ = false; ///< Of letters between the same two.
+  bool overtaking_ = false; ///< Letters between the same two places may overtake.
 
 private:
   struct happening {
@@ -130,7 +129,7 @@ private:
   std::uint64_t order_ = 0, hash_ = 0, events_happened_ = 0;
   std::uint64_t messages_lost_ = 0, messages_doubled_ = 0;
   std::map<std::pair<place, place>, cut> cut_;
-  /// When the last letter arrives; and the last quick one.
+  /// Arrival of the last letter, and of the last quick one.
   std::map<std::pair<place, place>, time_point> in_order_, on_link_;
 };
 

@@ -12,10 +12,10 @@ namespace async_sgd {
 
 namespace {
 
-/// Returns the kernels that OpenBLAS should have chosen; null where its choice is right.
+/// Returns the kernels that OpenBLAS should have chosen; null if its choice is right.
 const char* better_kernels() {
 #if defined(__x86_64__)
-  // The CPU of OpenBLAS's SSE3 kernels.
+  // "Prescott" is the CPU of OpenBLAS's SSE3 kernels.
   if (std::string_view(openblas_get_corename()) != "Prescott")
     return nullptr;
   __builtin_cpu_init();
@@ -28,7 +28,7 @@ const char* better_kernels() {
   return nullptr;
 }
 
-/// Returns whether the variable was not set before.
+/// Sets the variable unless it is set already. Returns true if it did.
 bool set_new(const char* variable, const char* value) {
   return !std::getenv(variable) && value && setenv(variable, value, 0) == 0;
 }
@@ -38,7 +38,7 @@ bool set_new(const char* variable, const char* value) {
 void choose_blas_kernels(char** argv) {
   const bool has_threads = set_new("OPENBLAS_NUM_THREADS", "1");
   const bool has_kernels = set_new("OPENBLAS_CORETYPE", better_kernels());
-  if (has_threads || has_kernels) // Where this fails, training is slow but right.
+  if (has_threads || has_kernels) // If this fails, training is slow but right.
     execv(troupe::own_executable().c_str(), argv);
 }
 

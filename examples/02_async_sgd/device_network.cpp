@@ -15,7 +15,7 @@ namespace async_sgd {
 
 namespace {
 
-/// The first failure.
+/// Returns the first failure, if any.
 result<void> all_of(std::initializer_list<result<void>> outcomes) {
   for (const auto& x : outcomes)
     if (!x)
@@ -171,7 +171,7 @@ result<void> device_network::backward(std::size_t index, std::size_t rows, bool 
   return {};
 }
 
-/// Of the layer below, which is elsewhere.
+/// Computes the delta of the layer below, which is elsewhere, and copies it to the host.
 result<void> device_network::delta_of_input(std::size_t rows) {
   const std::size_t count = rows * widths_.front();
   if (input_delta_.size() < count)
@@ -276,10 +276,10 @@ result<void> device_network::compute_shared(const samples& data,
                                             const shared_parameters& shared) {
   if (const auto found = shared.board.find(shared.which)) {
     const auto begun = compute({data, which}, parameters, found->values.get(), false);
-    const auto copied = on_->synchronize(upload_.get()); // For so long the source is kept.
+    const auto copied = on_->synchronize(upload_.get()); // Until here `found` keeps the source.
     if (begun && copied)
       return {};
-    shared.board.give_up(shared.which); // That device may be lost, and not this one.
+    shared.board.give_up(shared.which); // The other device may be lost, rather than this one.
   }
   try {
     auto done = compute({data, which}, parameters, nullptr, false);
@@ -291,7 +291,7 @@ result<void> device_network::compute_shared(const samples& data,
       shared.board.give_up(shared.which);
     return done;
   } catch (...) {
-    shared.board.give_up(shared.which); // The others wait.
+    shared.board.give_up(shared.which); // Other workers wait for these parameters.
     throw;
   }
 }
@@ -307,7 +307,7 @@ device_network::gradient_on_device(const samples& data, std::span<const std::uin
                             put(squares_ready_, make_event(*on_, device_))});
         !made)
       return made.error();
-  parameters_.reset(); // Others may still have these two.
+  parameters_.reset(); // Other owners may still use these two buffers.
   gradient_.reset();
   if (auto made = all_of({put(parameters_, free_list_.take()), put(gradient_, free_list_.take())});
       !made)

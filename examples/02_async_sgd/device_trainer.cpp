@@ -50,8 +50,8 @@ private:
   std::shared_ptr<const dataset> data_;
 };
 
-/// Sparse features and the layer that they feed are the CPU's, the dense layers above it the
-/// device's.
+/// Computes the first layer, which has sparse features, on the CPU, and the dense layers above it
+/// on the device.
 class split_trainer final : public troupe::trainer {
 public:
   split_trainer(const model& shape, device_network dense, std::shared_ptr<const dataset> data)
@@ -75,7 +75,7 @@ public:
 private:
   std::shared_ptr<const dataset> data_;
   network first_;
-  device_network dense_; ///< Of all layers but the first.
+  device_network dense_; ///< All layers but the first.
   std::vector<float> delta_;
 };
 
@@ -112,7 +112,7 @@ result<std::vector<device_place>> choose_places(const std::string& text, const m
     return x.role == troupe::role::worker;
   };
   if (!options.here.empty() && std::ranges::none_of(options.here, is_worker))
-    return std::vector<device_place>(1); // Whatever this host has, no worker of it will need.
+    return std::vector<device_place>(1); // No worker of this host needs a device.
   auto places = find_places(*choice, text);
   const auto of_other_kind = [&](const device_place& x) { return x.kind != places->front().kind; };
   if (places && options.sync.mode == troupe::consistency_mode::bsp
@@ -129,7 +129,7 @@ std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& pla
                                                  std::shared_ptr<const dataset> data) {
   if (place.kind == troupe::device_kind::cpu)
     return make_trainer(shape, std::move(data));
-  const std::size_t first = shape.sparse ? 1 : 0; // The CPU has it.
+  const std::size_t first = shape.sparse ? 1 : 0; // The CPU computes a sparse first layer.
   auto network = required(device_network::make(required(devices.open(place.kind)), place.device,
                                                {shape.widths.begin() + first, shape.widths.end()}));
   if (shape.sparse)

@@ -1,4 +1,4 @@
-// Gradients on the device that a worker was given.
+// Computes a worker's gradients on the device assigned to it.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -13,14 +13,14 @@
 
 namespace async_sgd {
 
-/// Where workers compute, one after the other, from what `--device` says and this machine has. Says
-/// on the standard error stream what does not go without saying: that auto means the CPU, and why.
-/// Errors: invalid_argument; device_failed, where what was asked for by name is not there.
+/// Returns the places where workers compute, in turn, by `--device` and this machine's devices.
+/// Writes to standard error if auto falls back to the CPU, and why. Errors: invalid_argument;
+/// device_failed, if a device requested by name is not there.
 troupe::result<std::vector<troupe::device_place>>
 choose_places(const std::string& text, const model& shape, const troupe::run_options& options);
 
-/// A trainer at that place. Throws what goes wrong, in one line, as its gradient() does; on the CPU
-/// it is make_trainer().
+/// Returns a trainer at that place; on the CPU it is that of make_trainer(). It and its gradient()
+/// throw errors of one line.
 std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& place,
                                                  const shared_devices& devices, const model& shape,
                                                  std::shared_ptr<const dataset> data);

@@ -1,5 +1,5 @@
-// Asynchronous SGD on a cluster of processes: servers hold the parameters, workers compute
-// gradients.
+// Trains by asynchronous SGD on a cluster of processes: servers hold the parameters, workers
+// compute gradients.
 #include "actors/graph/program.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/data/dataset.hpp"
@@ -25,9 +25,10 @@ int main(int argc, char** argv) {
   program.flag("--sparse", sparse,
                "Keep the first layer's weights as rows; workers ask for those they touch");
   std::string device = "cpu";
-  program.option("--device", device,
-                 "Where workers compute: cpu, auto, cuda:all, cuda:0,1, emulated (a GPU emulated), "
-                 "or some of them in turn: cuda:0+cpu");
+  program.option(
+    "--device", device,
+    "Devices of the workers: cpu, auto, cuda:all, cuda:0,1, emulated (a GPU emulated), "
+    "or some of them in turn: cuda:0+cpu");
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =

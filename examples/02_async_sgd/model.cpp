@@ -20,8 +20,9 @@ namespace async_sgd {
 
 namespace {
 
-/// Keeps the variance of activations and of gradients: He et al. 2015 in front of a ReLU, Glorot
-/// and Bengio 2010 in front of the softmax. A single layer is convex and starts at zero.
+/// Returns an initializer that keeps the variance of activations and gradients: He et al. 2015 in
+/// front of a ReLU, Glorot and Bengio 2010 in front of the softmax. A single layer is convex and
+/// starts at zero.
 initializer weight_initializer(const model& shape, std::size_t layer) {
   if (shape.layers() == 1)
     return {};
@@ -106,7 +107,7 @@ private:
   std::shared_ptr<const dataset> data_;
   network network_;
   std::vector<std::uint32_t> all_;
-  std::vector<std::uint64_t> features_; ///< Where w1 is sparse: those that occur, in order.
+  std::vector<std::uint64_t> features_; ///< If w1 is sparse: features that occur, in order.
   std::vector<float> scores_;
 };
 

@@ -1,4 +1,4 @@
-// A classifier: softmax over the outputs of a network of fully connected layers, trained on
+// Defines a classifier: softmax over the outputs of a network of fully connected layers, trained on
 // cross-entropy.
 #pragma once
 
@@ -20,23 +20,23 @@ struct model {
   bool sparse = false;               ///< w1 is a sparse table: a row for each feature that occurs.
 
   std::size_t layers() const { return widths.size() - 1; }
-  /// w1 f32[features, width] or rows f32[width] under feature numbers (from 0), b1 f32[width], w2,
-  /// b2, ...; every table with the same sync and
-  /// optimizer.
+  /// Returns the tables, with the same sync and optimizer: w1 f32[features, width], b1 f32[width],
+  /// w2, b2, ... A sparse w1 has rows f32[width] with feature numbers, from 0, as keys.
   std::vector<troupe::table_spec> tables(const troupe::consistency& sync,
                                          const troupe::optimizer_spec& optimizer) const;
 };
 
-/// "softmax" or "mlp:256,128" (widths of its ReLU layers) for the features and classes of `data`.
-/// `sparse`: with w1 as a sparse table, for sparse samples. Errors: invalid_argument.
+/// Parses "softmax" or "mlp:256,128" (widths of its ReLU layers) for the features and classes of
+/// `data`. `sparse`: w1 is a sparse table, for sparse samples. Errors: invalid_argument.
 troupe::result<model> parse_model(const std::string& text, const dataset& data,
                                   bool sparse = false);
 
-/// Gradients on the training samples. Cost: no allocation once it has seen its largest batch.
-/// Sets OpenBLAS, of the whole process, to one thread.
+/// Returns a trainer that computes gradients on the training samples. It sets OpenBLAS, of the
+/// whole process, to one thread. Cost: allocates only when a batch is larger than all before.
 std::unique_ptr<troupe::trainer> make_trainer(const model& shape,
                                               std::shared_ptr<const dataset> data);
-/// Loss and accuracy on the test samples; area under the ROC curve for two classes.
+/// Returns an evaluator of loss and accuracy on the test samples, and of the area under the ROC
+/// curve for two classes.
 std::unique_ptr<troupe::evaluator> make_evaluator(const model& shape,
                                                   std::shared_ptr<const dataset> data);
 

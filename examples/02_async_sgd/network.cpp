@@ -18,7 +18,7 @@ namespace async_sgd {
 
 namespace {
 
-/// to[i] += factor * from[i].
+/// Computes to[i] += factor * from[i].
 void add_scaled(float factor, const float* from, std::size_t count, float* to) {
   for (std::size_t i = 0; i < count; ++i)
     to[i] += factor * from[i];
@@ -40,14 +40,14 @@ void relu(float* values, std::size_t count) {
     values[i] = values[i] > 0.0f ? values[i] : 0.0f;
 }
 
-/// delta = 0 where the layer's output is.
+/// Sets delta to 0 where the layer's output is 0.
 void relu_gradient(const float* output, std::size_t count, float* delta) {
   for (std::size_t i = 0; i < count; ++i)
     delta[i] = output[i] > 0.0f ? delta[i] : 0.0f;
 }
 
-/// c = op(a) op(b) + keep * c, where op(a) is m x k and op(b) is k x n, all row-major and
-/// contiguous.
+/// The product c = op(a) op(b) + keep * c, where op(a) is m x k and op(b) is k x n, all row-major
+/// and contiguous.
 struct product {
   CBLAS_TRANSPOSE a_form, b_form;
   std::size_t m, n, k;
@@ -61,7 +61,7 @@ struct product {
   }
 };
 
-/// Turns a row of logits into probabilities; returns log of the sum of exp(logit).
+/// Turns a row of logits into probabilities. Returns log of the sum of exp(logit).
 float softmax(float* row, std::size_t classes) {
   const float most = *std::max_element(row, row + classes);
   float sum = 0.0f;
@@ -75,12 +75,13 @@ float softmax(float* row, std::size_t classes) {
   return most + std::log(sum);
 }
 
-/// Checks that the address space for a buffer of OpenBLAS is free, then makes OpenBLAS allocate it:
-/// one for each thread that multiplies. OpenBLAS itself tries for ever. Throws std::runtime_error.
+/// Checks that the address space for a buffer of OpenBLAS is free, then makes OpenBLAS allocate it.
+/// Each thread that multiplies needs one. Without the check OpenBLAS would retry for ever. Throws
+/// std::runtime_error.
 void take_blas_buffer() {
   constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 65'536;
   static std::mutex mutex;
-  static std::size_t threads = 0; // Each may multiply while all others do.
+  static std::size_t threads = 0; // All of them may multiply at the same time.
   thread_local bool is_counted = false;
   const std::lock_guard lock{mutex};
   if (is_counted)

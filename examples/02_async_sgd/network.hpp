@@ -1,4 +1,4 @@
-// Fully connected layers with ReLU between them, softmax cross-entropy behind the last.
+// Computes fully connected layers with ReLU between them and softmax cross-entropy behind the last.
 //
 //   h(0) = rows of the batch;  z(k) = h(k-1) W(k) + b(k);  h(k) = max(z(k), 0)
 //   d(last) = (softmax(z(last)) - onehot(label)) / rows
@@ -18,38 +18,38 @@
 
 namespace async_sgd {
 
-/// -log softmax(logits)[label].
+/// Returns -log softmax(logits)[label].
 double cross_entropy(std::span<const float> logits, std::uint32_t label);
 
-/// Thread safety: none. Cost: allocates only when a batch is larger than all before.
+/// A network on the CPU. Thread safety: none. Cost: allocates only when a batch is larger than all
+/// before.
 class network {
 public:
   /// Borrowed: `data` outlives this. Sets OpenBLAS, of the whole process, to one thread.
   network(std::vector<std::uint32_t> widths, const samples& data);
 
-  /// From now on w1 and its gradient have only the rows of these features, in ascending order:
-  /// f32[features.size(), width]. Others must not occur. Requires: sparse rows.
+  /// Reduces w1 and its gradient to the rows of these features, which ascend:
+  /// f32[features.size(), width]. Other features must not occur. Requires: sparse rows.
   void use_rows(std::span<const std::uint64_t> features);
 
-  /// The logits f32[which.size(), classes], valid until the next call.
+  /// Returns the logits f32[which.size(), classes], valid until the next call.
   /// Shapes: parameters w1 f32[features, width], b1 f32[width], w2, ...
   std::span<const float> forward(std::span<const std::uint32_t> which,
                                  troupe::const_tensors parameters);
 
-  /// Requires: forward() was called last, with the same arguments. Writes every element of
-  /// `gradients`, and tells `ready` of each table as it is complete; returns the mean loss.
+  /// Writes every element of `gradients`, and calls `ready` for each table when it is complete.
+  /// Returns the mean loss. Requires: forward() was called last, with the same arguments.
   double backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
                   troupe::mutable_tensors gradients, const troupe::table_listener& ready);
 
-  // The first layer alone, where another network computes those above it.
+  // These compute the first layer alone, if another network computes the layers above it.
 
-  /// Its outputs f32[which.size(), widths[1]], behind the ReLU; valid until the next call.
-  /// Requires: there is a layer above it. Shapes: as of forward(); of the parameters w1 and b1 are
-  /// used.
+  /// Returns its outputs f32[which.size(), widths[1]], behind the ReLU; valid until the next call.
+  /// Requires: there is a layer above it. Shapes: as for forward(); only w1 and b1 are read.
   std::span<const float> forward_first(std::span<const std::uint32_t> which,
                                        troupe::const_tensors parameters);
-  /// Requires: forward_first() was called last. `delta`: d(loss)/d(z(1)), in the shape of the
-  /// outputs. Writes every element of the gradients of w1 and b1.
+  /// Writes every element of the gradients of w1 and b1. `delta`: d(loss)/d(z(1)), in the shape of
+  /// the outputs. Requires: forward_first() was called last.
   void backward_first(std::span<const std::uint32_t> which, std::span<const float> delta,
                       troupe::mutable_tensors gradients);
 
@@ -77,9 +77,9 @@ private:
   std::vector<std::uint32_t> widths_;
   const samples& data_;
   std::vector<float> input_;                ///< Rows of the batch; empty for sparse rows.
-  std::vector<std::vector<float>> outputs_; ///< Of each layer; the last becomes its delta.
-  std::vector<std::vector<float>> deltas_;  ///< Of each hidden layer.
-  std::vector<std::uint32_t> row_of_;       ///< Of each feature, since use_rows(); else empty.
+  std::vector<std::vector<float>> outputs_; ///< One for each layer; the last becomes its delta.
+  std::vector<std::vector<float>> deltas_;  ///< One for each hidden layer.
+  std::vector<std::uint32_t> row_of_;       ///< By feature, after use_rows(); else empty.
 };
 
 } // namespace async_sgd

@@ -1,5 +1,5 @@
-// The same training without the framework: one thread, one loop, the same model, data, batches and
-// optimiser kernel. What async_sgd loses against it is what distribution costs.
+// Trains like async_sgd but without the framework: one thread, one loop, the same model, data,
+// batches and optimiser kernel. The difference in speed is the cost of distribution.
 #include "actors/tables/step_options.hpp"
 #include "actors/training/sampler.hpp"
 #include "base/quote.hpp"
@@ -34,8 +34,8 @@ struct options {
   std::uint64_t epochs = 10;
   float lr = 0.1f;
   std::string optimizer = "sgd";
-  std::uint64_t seed = 1; ///< Of initial values and order of samples.
-  bool json = false;      ///< Print one JSON object at the end instead of a line for each epoch.
+  std::uint64_t seed = 1; ///< Seed of initial values and order of samples.
+  bool json = false;      ///< Print one JSON object at the end instead of a line for each pass.
 };
 
 void declare(CLI::App& app, options& chosen) {
@@ -66,7 +66,7 @@ struct table {
         x = spec.init.scale * random.symmetric();
   }
 
-  /// Takes step `number`, from 1; false where the gradient is not finite.
+  /// Takes step `number`, from 1. Returns false if the gradient is not finite.
   bool update(std::uint64_t number) {
     return troupe::kernels::optimizer_step(values, state, values, state, gradient,
                                            troupe::options_of(optimizer, number));
@@ -77,8 +77,8 @@ struct table {
 };
 
 struct epoch_result {
-  double seconds = 0.0; ///< Of training, without the evaluation behind it.
-  double loss = 0.0;    ///< Mean over the epoch.
+  double seconds = 0.0; ///< Time of training, without the evaluation behind it.
+  double loss = 0.0;    ///< Mean over the pass.
   troupe::evaluation test;
 };
 
@@ -154,7 +154,7 @@ void train(const options& chosen) {
   const auto evaluator = make_evaluator(shape, data);
   troupe::sampler sampler(job);
   std::vector<epoch_result> epochs;
-  const troupe::kernels::flush_denormals guard; // As a worker does for its trainer.
+  const troupe::kernels::flush_denormals guard; // A worker does the same for its trainer.
   for (std::uint64_t epoch = 0; epoch < job.epochs; ++epoch) {
     epoch_result result;
     const auto start = std::chrono::steady_clock::now();

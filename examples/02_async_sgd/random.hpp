@@ -1,4 +1,4 @@
-// The example's own random numbers: splitmix64, equal on every machine and for every seed.
+// Draws the example's random numbers by splitmix64, which are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  /// In [-1, 1): 24 random bits, as many as a float holds.
+  /// Returns a number in [-1, 1) from 24 random bits, as many as a float holds.
   float symmetric() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; }
 
 private:

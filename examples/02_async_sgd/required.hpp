@@ -1,4 +1,4 @@
-// For main(): the value of a result, or its error as an exception, whose text the user then reads.
+// Returns the value of a result, or throws its error, whose text main() shows to the user.
 #pragma once
 
 #include "base/error.hpp"

@@ -1,4 +1,4 @@
-// The devices of this process, as its workers share them.
+// Shares the devices of this process among its workers.
 #pragma once
 
 #include "kernels/devices/device_choice.hpp"
@@ -12,23 +12,23 @@
 
 namespace async_sgd {
 
-/// What devices of one kind do together.
+/// The state that devices of one kind share.
 struct device_team {
-  std::shared_ptr<troupe::device_group> group; ///< Adds up what was left on them.
+  std::shared_ptr<troupe::device_group> group; ///< Adds up gradients that were left on devices.
   std::shared_ptr<troupe::shared_parameters> parameters =
     std::make_shared<troupe::shared_parameters>();
 };
 
-/// Nothing is opened before it is needed. Thread-safe.
+/// Opens devices when they are first needed. Thread-safe.
 class shared_devices {
 public:
-  /// `places` are for workers in turn. Each of those that share a process has an emulated device of
-  /// its own.
+  /// `places` are for workers in turn. Each worker of a process has an emulated device of its own.
   shared_devices(std::vector<troupe::device_place> places, std::uint32_t workers_per_process);
 
   troupe::device_place place_of(std::uint32_t worker) const;
 
-  /// A platform for the thread that asks. Errors: device_failed. Requires: not that of the CPU.
+  /// Returns a platform for the caller's thread. Errors: device_failed. Requires: `kind` is not the
+  /// CPU.
   troupe::result<std::shared_ptr<troupe::device_platform>> open(troupe::device_kind kind) const;
   const device_team& team(troupe::device_kind kind) const {
     return kind == troupe::device_kind::cuda ? cuda_ : twin_;

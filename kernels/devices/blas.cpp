@@ -42,7 +42,7 @@ private:
   }
 };
 
-/// The functions of cuBLAS's C interface that are used here. Each returns 0, or an error's number.
+/// The functions of cuBLAS's C interface used here. Each returns 0 or an error number.
 struct cublas_api {
   int (*create)(cublasContext**) = nullptr;
   int (*destroy)(cublasContext*) = nullptr;
@@ -78,11 +78,11 @@ public:
 
   result<void> multiply(const kernels::stream& at, const matrix_product& x, const float* a,
                         const float* b, float* c) override {
-    // cuBLAS counts by columns: there, what lies here row by row is transposed, and c' = b' a'.
+    // cuBLAS is column-major: it sees row-major matrices transposed, and c' = b' a'.
     const float one = 1.0f, zero = 0.0f;
 #if defined(TROUPE_CUDA_FOUND)
     cudaSetDevice(
-      at.device); // As launches do: this thread may have given back another one's memory.
+      at.device); // As launches do: this thread may have released memory of another device.
 #endif
     const int m = static_cast<int>(x.m), n = static_cast<int>(x.n), k = static_cast<int>(x.k);
     int error = api_.set_stream(context_, at.cuda);
@@ -109,7 +109,7 @@ result<std::unique_ptr<device_blas>> open_blas(const device_platform& on,
   if (!api)
     return api.error();
 #if defined(TROUPE_CUDA_FOUND)
-  cudaSetDevice(static_cast<int>(device)); // Where cuBLAS begins is where it stays.
+  cudaSetDevice(static_cast<int>(device)); // cuBLAS stays on the device on which it starts.
 #endif
   cublasContext* context = nullptr;
   if (const int error = api->create(&context))

@@ -1,5 +1,5 @@
-// Matrix products on a device: by cuBLAS, which is loaded when it is needed, or, on an emulated
-// one, by loops.
+// Multiplies matrices on a device: by cuBLAS, which is loaded when it is needed, or by loops on an
+// emulated device.
 #pragma once
 
 #include "kernels/devices/platform.hpp"
@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// c = op(a) op(b), where op(a) is m x k and op(b) is k x n; op transposes, or does nothing. All
-/// are row-major and contiguous.
+/// c = op(a) op(b), where op(a) is m x k and op(b) is k x n; op transposes, or is the identity. All
+/// matrices are row-major and contiguous.
 struct matrix_product {
   bool transpose_a = false, transpose_b = false;
   std::size_t m = 0, n = 0, k = 0;
@@ -20,12 +20,12 @@ struct matrix_product {
 class device_blas {
 public:
   virtual ~device_blas() = default;
-  /// Enqueued. All memory is of the stream's device. Errors: device_failed.
+  /// Enqueues a product. All memory is of the stream's device. Errors: device_failed.
   virtual result<void> multiply(const kernels::stream& at, const matrix_product& what,
                                 const float* a, const float* b, float* c) = 0;
 };
 
-/// For streams of this device. Errors: device_failed: no cuBLAS, or it does not start.
+/// Returns products for streams of this device. Errors: device_failed: cuBLAS is missing or fails.
 result<std::unique_ptr<device_blas>> open_blas(const device_platform& on, std::uint32_t device);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
-// The devices that CUDA's runtime knows. The runtime is linked statically and loads the driver
-// itself, so this runs, and says what is missing, on any machine.
+// The devices of CUDA's runtime. The runtime is linked statically and loads the driver itself. So
+// this runs on any machine, and reports missing parts.
 #include "kernels/devices/platform.hpp"
 
 #if defined(TROUPE_CUDA_FOUND)
@@ -22,14 +22,14 @@ struct cuda_event final : device_event {
 
 cudaEvent_t handle_of(device_event* event) { return static_cast<cuda_event*>(event)->handle; }
 
-/// Forgets the error, which would else come up in whatever is called next.
+/// Clears the error, which the next call would otherwise report.
 failure cuda_failure(cudaError_t error, const char* call, const char* file, int line) {
   cudaGetLastError();
   return {errc::device_failed,
           fmt::format("CUDA failed: {} ({}:{}: {})", cudaGetErrorString(error), file, line, call)};
 }
 
-  /// Returns from the function with a failure where the call failed.
+  /// Returns a failure from the function if the call failed.
   #define TROUPE_CUDA_TRY(call)                                                                    \
     if (const cudaError_t tried = (call); tried != cudaSuccess)                                    \
       return cuda_failure(tried, #call, __FILE_NAME__, __LINE__);
@@ -124,7 +124,7 @@ public:
   }
 
   result<void> synchronize(const kernels::stream& at) override {
-    note(cudaGetLastError(), "a launch"); // Launches have no result, as nothing enqueued has.
+    note(cudaGetLastError(), "a launch"); // Launches return no result, like all enqueued work.
     note(cudaStreamSynchronize(at.cuda), "cudaStreamSynchronize");
     return outcome();
   }
@@ -154,7 +154,7 @@ public:
             && possible != 0)
           cudaDeviceEnablePeerAccess(static_cast<int>(to), 0);
       }
-    cudaGetLastError(); // That it was enabled before.
+    cudaGetLastError(); // Clears the error of peers that were enabled before.
   }
 
   double elapsed_ms(device_event* from, device_event* to) override {
@@ -186,7 +186,7 @@ private:
   std::optional<failure> failed_;
 };
 
-/// "13.0" of 13000.
+/// Returns "13.0" for 13000.
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }

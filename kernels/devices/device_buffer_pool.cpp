@@ -7,11 +7,11 @@
 namespace troupe {
 
 struct device_buffer_pool::stock {
-  std::shared_ptr<device_platform> on; ///< First: the memory goes back to it.
+  std::shared_ptr<device_platform> on; ///< First, because the memory returns to it.
   std::uint32_t device = 0;
   std::size_t count = 0;
-  std::vector<device_memory<float>> all; ///< Of the platform's thread.
-  std::mutex mutex;                      ///< Of what follows.
+  std::vector<device_memory<float>> all; ///< Used by the platform's thread.
+  std::mutex mutex;                      ///< Guards `idle`.
   std::vector<float*> idle;
 };
 
@@ -44,7 +44,7 @@ result<std::shared_ptr<float>> device_buffer_pool::take() {
   stock_->all.push_back(*std::move(made));
   {
     const std::lock_guard guard{stock_->mutex};
-    stock_->idle.reserve(stock_->all.size()); // Who gives back cannot fail.
+    stock_->idle.reserve(stock_->all.size()); // So that returning an array cannot fail.
   }
   return lend(stock_->all.back().data());
 }

@@ -1,4 +1,4 @@
-// Arrays of one size on one device that their thread hands to others, who give them back.
+// A free list of equal arrays on one device: its thread lends them to other threads.
 #pragma once
 
 #include "kernels/devices/memory.hpp"
@@ -10,16 +10,16 @@
 
 namespace troupe {
 
-/// Thread safety: take() is for the platform's thread; what was taken may be given back on any.
-/// Lifetime: the memory and the platform live until the shelf and all that was taken are gone,
-/// which may be on another thread; so whoever drops the shelf is done with the platform.
-/// Capacity: as many arrays as were ever out at the same time.
+/// Thread safety: take() is for the platform's thread; an array may be returned on any thread.
+/// Lifetime: the memory and the platform live until the free list and all taken arrays are gone,
+/// perhaps on another thread. So the platform must not be used after the free list is dropped.
+/// Capacity: the largest number of arrays that were taken at the same time.
 class device_buffer_pool {
 public:
   device_buffer_pool() = default;
   device_buffer_pool(std::shared_ptr<device_platform> on, std::uint32_t device, std::size_t count);
 
-  /// f32[count] on the device, with undefined content. Errors: device_failed.
+  /// Returns f32[count] on the device, with undefined content. Errors: device_failed.
   result<std::shared_ptr<float>> take();
 
 private:

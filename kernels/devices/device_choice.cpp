@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-/// The words between separators, of which there may be none.
+/// Splits text at separators, of which there may be none.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> words;
   for (;;) {
@@ -22,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-/// A machine has fewer; so that a slip of the finger is one.
+/// No machine has as many; a larger number is a typing error.
 constexpr std::uint32_t device_max = 1023;
 
 bool parse_number(std::string_view word, std::uint32_t& number) {
@@ -80,8 +80,8 @@ result<std::vector<device_place>> device_choice::places(const result<std::uint32
     const bool by_name = one.kind == part_kind::all || one.kind == part_kind::listed;
     if (by_name && !cuda)
       return {errc::device_failed,
-              fmt::format("--device {}: {}; use --device cpu, or auto, which takes what there is",
-                          text_, cuda.error().text)};
+              fmt::format("--device {}: {}; use --device cpu, or auto, which takes any GPU", text_,
+                          cuda.error().text)};
     switch (one.kind) {
     case part_kind::cpu: all.push_back({device_kind::cpu, 0}); break;
     case part_kind::emulated: all.push_back({device_kind::emulated, 0}); break;

@@ -1,11 +1,11 @@
-// What `--device` says: on which device each worker computes.
+// Reads `--device`: the device on which each worker computes.
 //
 //   cpu          the host
 //   cuda:all     the CUDA devices of the machine, one worker after the other
-//   cuda:0,1     these of them
-//   auto         cuda:all where there is a device, else cpu
-//   emulated    an emulated device on the host: what a GPU's worker does, without a GPU
-//   A+B+...      worker i takes part i, and the parts begin again behind the last: cuda:0+cpu
+//   cuda:0,1     these CUDA devices
+//   auto         cuda:all if there is a device, else cpu
+//   emulated    an emulated device on the host: takes the path of a GPU's worker without a GPU
+//   A+B+...      worker i takes part i, and the parts repeat after the last: cuda:0+cpu
 #pragma once
 
 #include "base/error.hpp"
@@ -20,7 +20,7 @@ enum class device_kind : std::uint8_t { cpu, cuda, emulated };
 
 struct device_place {
   device_kind kind = device_kind::cpu;
-  std::uint32_t device = 0; ///< Of cuda.
+  std::uint32_t device = 0; ///< Number of a CUDA device.
 
   bool operator==(const device_place&) const = default;
 };
@@ -30,12 +30,13 @@ public:
   /// Errors: invalid_argument.
   static result<device_choice> parse(const std::string& text);
 
-  /// `cuda`: how many CUDA devices there are, or why there are none. An error where what was asked
-  /// for by name is not there: device_failed, which says what to do.
+  /// Returns the devices that workers take in turn. `cuda`: the number of CUDA devices, or why
+  /// there are none. Errors: device_failed, if a device requested by name is missing; its text
+  /// gives a remedy.
   result<std::vector<device_place>> places(const result<std::uint32_t>& cuda) const;
 
   bool cpu_only() const { return parts_.size() == 1 && parts_[0].kind == part_kind::cpu; }
-  /// Whether an answer depends on what there is: else nobody need look.
+  /// Returns whether places() depends on the CUDA devices present; otherwise no search is needed.
   bool asks_for_cuda() const;
   const std::string& text() const { return text_; }
 
@@ -43,7 +44,7 @@ private:
   enum class part_kind : std::uint8_t { cpu, emulated, automatic, all, listed };
   struct part {
     part_kind kind = part_kind::cpu;
-    std::vector<std::uint32_t> devices; ///< Of `listed`.
+    std::vector<std::uint32_t> devices; ///< Devices of `listed`.
   };
 
   std::string text_;

@@ -47,7 +47,7 @@ result<void> device_executor::prepare(const kernels::schedule& plan,
   const auto before = kernels::dependencies(plan);
   for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
     const auto& step = plan.steps[i];
-    // Who receives works; for a staging place, who sends.
+    // The receiver does the work; for a staging place, the sender does.
     const std::uint32_t place = step.to < devices_ ? step.to : step.from;
     assert(place < devices_);
     steps_.push_back({step,

@@ -1,6 +1,6 @@
-// Carries out a schedule (kernels/schedules/schedule.hpp) between devices of this process: copies
-// from device to device, which go over NVLink or PCIe directly where the devices can, and additions
-// on the device that receives. Staging places are pinned memory of the host.
+// Carries out a schedule (kernels/schedules/schedule.hpp) between devices of this process. Copies
+// go from device to device, directly over NVLink or PCIe if the devices can; the receiving device
+// adds. Staging places are pinned memory of the host.
 //
 // Determinism: bitwise: each sum is added up in the order of the schedule's list.
 #pragma once
@@ -16,31 +16,32 @@
 namespace troupe {
 
 struct allreduce_options {
-  /// Streams of each place; step k of the plan works on stream chunk mod streams of its receiver.
-  /// More: a chunk is added while the next one comes. Changes no result.
+  /// Streams of each place. A step works on stream (chunk mod `streams`) of its receiver. With more
+  /// streams a chunk is added while the next one arrives. Changes no result.
   std::uint32_t streams = 2;
 };
 
 class device_executor {
 public:
-  /// For buffers of `count` floats; devices[d]: where the plan's device d is. They may repeat.
-  /// Borrowed: the platform. Errors: device_failed; invalid_argument: a plan of other devices.
+  /// Prepares for buffers of `count` floats. devices[d]: the device for the plan's device d;
+  /// devices may repeat. Borrows the platform. Errors: device_failed; invalid_argument: a plan of
+  /// other devices.
   static result<device_executor> make(device_platform& on, kernels::schedule plan,
                                       std::vector<std::uint32_t> devices, std::size_t count,
                                       allreduce_options options = {});
 
-  /// Done when it returns. Shapes: one buffer f32[count] for each device, on it.
-  /// Requires: the buffers are complete, their streams were waited for.
-  /// Errors: device_failed; the buffers are then undefined.
+  /// Adds up; complete when it returns. Shapes: one buffer f32[count] for each device, on it.
+  /// Requires: the buffers are complete, their streams were waited for. Errors: device_failed; the
+  /// buffers are then undefined.
   result<void> run(std::span<const std::span<float>> buffers);
 
 private:
   struct step_plan {
     kernels::schedule_step step;
     kernels::chunk_range range;
-    std::uint32_t stream;             ///< Of streams_.
+    std::uint32_t stream;             ///< Index in streams_.
     std::vector<std::uint32_t> waits; ///< Earlier steps on other streams.
-    bool awaited = false;             ///< By a later step on another stream.
+    bool awaited = false;             ///< A later step on another stream waits for this step.
   };
 
   explicit device_executor(device_platform& on) : on_(&on) {}
@@ -50,8 +51,9 @@ private:
   device_platform* on_;
   std::vector<step_plan> steps_;
   std::vector<owned_stream> streams_;
-  std::vector<device_memory<float>> arrivals_; ///< Of each stream: a chunk that is to be added.
-  std::vector<owned_event> events_;            ///< Of each step that is awaited, else empty.
+  std::vector<device_memory<float>> arrivals_; ///< For each stream: a received chunk that will be
+                                               ///< added.
+  std::vector<owned_event> events_;            ///< For each awaited step, else empty.
   std::vector<pinned_memory<float>> staging_;
   std::uint32_t devices_ = 0;
   std::size_t count_ = 0;

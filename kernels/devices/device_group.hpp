@@ -1,4 +1,4 @@
-// The devices of a process's workers, as those share them who add up what was left there.
+// Shares the devices of a process's workers among threads that add up the values left there.
 #pragma once
 
 #include "base/error.hpp"
@@ -17,8 +17,8 @@
 
 namespace troupe {
 
-/// Thread-safe: opens a platform of its own, and does one thing at a time. After an error it begins
-/// anew with what is there then.
+/// Thread-safe: opens its own platform, and does one thing at a time. After an error it starts anew
+/// with the devices present then.
 class device_group {
 public:
   /// Called when first needed, and again after an error.
@@ -27,7 +27,7 @@ public:
   explicit device_group(opener open, device_sum_options options = {})
       : open_(std::move(open)), options_(std::move(options)) {}
 
-  /// As device_sum. Errors: device_failed; what still can be had is then had by fetch().
+  /// Is device_sum::add_up(). Errors: device_failed; then fetch() may still get single values.
   result<void> add_up(std::span<const device_share> shares, host_stretches to);
   result<void> fetch(std::uint32_t device, std::span<const float> values, host_stretches to);
 
@@ -38,18 +38,18 @@ private:
 
   const opener open_;
   const device_sum_options options_;
-  std::mutex mutex_; ///< Of what follows.
+  std::mutex mutex_; ///< Guards the members below.
   std::unique_ptr<device_sum> open_sum_;
-  bool sums_fail_ = false;              ///< The last one did.
-  std::set<std::uint32_t> fetch_fails_; ///< Of these devices, the last one did.
+  bool sums_fail_ = false;              ///< The last sum failed.
+  std::set<std::uint32_t> fetch_fails_; ///< Devices whose last fetch failed.
 };
 
 /// Values that were left on a device of a group.
 struct device_values {
   std::shared_ptr<device_group> group;
   std::uint32_t device = 0;
-  std::span<const float> values;      ///< Complete, and written to by nobody.
-  std::shared_ptr<const void> memory; ///< Keeps them.
+  std::span<const float> values;      ///< Complete and no longer written to.
+  std::shared_ptr<const void> memory; ///< Keeps the values alive.
 };
 
 } // namespace troupe

@@ -15,13 +15,13 @@ namespace troupe {
 
 namespace {
 
-// PCIe 4.0 with 16 lanes, as a switch passes it on; what a copy between two GPUs takes to begin.
+// PCIe 4.0 with 16 lanes behind a switch, and the start-up time of a copy between two GPUs.
 constexpr double link_bytes_per_second = 25e9, link_latency_seconds = 10e-6;
 
-// A sum takes milliseconds. Much longer, and the workers of the process would count as lost.
+// A sum takes milliseconds. If it took much longer, the process's workers would count as lost.
 constexpr std::chrono::seconds nccl_patience{2};
 
-// Sets of devices whose schedules are kept: rounds that leave someone out are a set of their own.
+// Sets of devices whose schedules are kept: a round without some devices is a set of its own.
 constexpr std::size_t teams_max = 16;
 
 kernels::strategy_plan plan_for(std::uint32_t devices, const device_sum_options& options,
@@ -86,7 +86,7 @@ result<device_sum::slot*> device_sum::slot_at(std::uint32_t device) {
   return &slots_.emplace(device, std::move(made)).first->second;
 }
 
-/// What the shares of one device add up to, in memory of its own.
+/// Adds up the shares of one device, in separate memory.
 result<void> device_sum::gather(std::uint32_t device, std::span<const device_share> shares,
                                 host_stretches to) {
   const auto found = slot_at(device);
@@ -137,7 +137,7 @@ result<device_sum::team*> device_sum::team_of(const device_list& devices) {
   return &teams_.emplace(devices, std::move(made)).first->second;
 }
 
-/// Loads it when it is wanted first.
+/// Returns whether NCCL can be used; loads it at the first call.
 bool device_sum::has_nccl() {
   if (const auto load = std::exchange(options_.nccl, nullptr)) {
     if (const auto api = load())
@@ -148,7 +148,7 @@ bool device_sum::has_nccl() {
   return nccl_.has_value();
 }
 
-/// By a schedule; then the sum lands, each chunk from where it is.
+/// Adds up by a schedule; then copies each chunk of the sum to the host from its device.
 result<void> device_sum::reduce(const device_list& devices) {
   const auto found = team_of(devices);
   if (!found)
@@ -169,7 +169,7 @@ result<void> device_sum::reduce(const device_list& devices) {
   return {};
 }
 
-/// What is to be added up is as it was where this fails.
+/// Adds up by NCCL. If it fails, the shares are unchanged.
 result<void> device_sum::reduce_by_nccl(const device_list& devices) {
   auto group = connected_.find(devices);
   if (group == connected_.end()) {
@@ -190,7 +190,7 @@ result<void> device_sum::reduce_by_nccl(const device_list& devices) {
   }
   if (auto done = group->second.all_reduce(all); !done)
     return done;
-  if (group->second.left().size() < all.size()) // Its share is missing in the sum.
+  if (group->second.left().size() < all.size()) // The lost device's share is missing in the sum.
     return {errc::device_failed, "a device was lost while NCCL added up"};
   const auto& first = slots_.at(devices.front());
   land(first, first.received.span(), 0);
@@ -202,7 +202,7 @@ void device_sum::tell(const std::string& line) const {
     options_.tell(line);
 }
 
-/// Is there when the stream was waited for.
+/// Enqueues a copy to the host; it is complete when the stream was waited for.
 void device_sum::land(const slot& from, std::span<const float> values, std::size_t first) {
   assert(first + values.size() <= count_);
   on_->copy(from.stream.get(), landing_.data() + first, values.data(), values.size_bytes());

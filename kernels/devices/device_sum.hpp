@@ -1,4 +1,4 @@
-// Adds up what lies on several devices, and brings the sum to the host once.
+// Adds up values that lie on several devices, and copies the sum to the host once.
 #pragma once
 
 #include "kernels/devices/device_executor.hpp"
@@ -21,29 +21,29 @@
 namespace troupe {
 
 struct device_sum_options {
-  /// What connects so many devices; a schedule is planned for it. Empty: all on one switch.
+  /// Topology of a number of devices; a schedule is planned for it. Empty: all on one switch.
   std::function<kernels::topology(std::uint32_t devices)> net = {};
-  /// Where it is there, it adds up in place of schedules, in an order of its own. May be empty.
+  /// If loaded, NCCL replaces schedules, with its own order of addition. May be empty.
   std::function<result<nccl_api>()> nccl = {};
-  /// Told, in one line, how devices add up, and what does not work. May be empty.
+  /// Gets one line on how devices add up, or on a failure. May be empty.
   std::function<void(const std::string&)> tell = {};
 };
 
-/// Memory of a device that is added up with that of others.
+/// A device's values, to be added up with those of others.
 struct device_share {
   std::uint32_t device = 0;
   std::span<const float> values;
-  std::span<const float> factors; ///< One for each stretch.
+  std::span<const float> factors; ///< One factor for each of the host's stretches.
 };
 
-/// Values of a device in memory of the host: cut, one stretch after the other, as long as these.
+/// Memory of the host for a device's values, cut into consecutive stretches of these lengths.
 using host_stretches = std::span<const std::span<float>>;
 
 /// Thread safety: none.
-/// Determinism: a share's place among those of its device, then the schedule's order, which depends
-/// on the set of devices alone: which device comes first changes no byte.
-/// Capacity: on each device an array as long as the values, and what a schedule needs; on the host
-/// one, pinned. Schedules are kept for some sets of devices.
+/// Determinism: adds a device's shares in the given order, then in the schedule's order. That order
+/// depends only on the set of devices, so the first share's device changes no byte.
+/// Capacity: on each device an array as long as the values, and the memory of a schedule; on the
+/// host one pinned array. Schedules are kept for at most 16 sets of devices.
 class device_sum {
 public:
   /// For values of `count` floats, at least one.
@@ -52,12 +52,12 @@ public:
 
   std::size_t count() const { return count_; }
 
-  /// to[k][i] = factors[k] * values[k][i], added up over the shares; these stay as they are.
-  /// Requires: shares are complete, their streams were waited for.
-  /// Errors: device_failed; this is then to be made anew.
+  /// Sets to[k][i] = factors[k] * values[k][i], added up over the shares, which stay unchanged.
+  /// Requires: shares are complete, their streams were waited for. Errors: device_failed; this
+  /// object must then be replaced.
   result<void> add_up(std::span<const device_share> shares, host_stretches to);
 
-  /// The values as they are. Requires and errors: as above.
+  /// Copies the values unchanged. Requirements and errors are those of add_up().
   result<void> fetch(std::uint32_t device, std::span<const float> values, host_stretches to);
 
 private:
@@ -65,13 +65,14 @@ private:
 
   struct slot {
     owned_stream stream;
-    device_memory<float> sum, received; ///< The second one for NCCL alone.
+    device_memory<float> sum, received; ///< `received` is for NCCL alone.
   };
 
   /// Devices that add up by one schedule.
   struct team {
-    std::optional<device_executor> executor; ///< None: there is one device.
-    std::vector<std::uint32_t> homes{0};     ///< Of each chunk: which of them has the sum.
+    std::optional<device_executor> executor; ///< Nullopt if there is one device.
+    std::vector<std::uint32_t> homes{0};     ///< For each chunk: the index of the device with its
+                                             ///< sum.
   };
 
   result<slot*> slot_at(std::uint32_t device);
@@ -86,12 +87,12 @@ private:
   result<void> synchronize(const device_list& devices);
   result<void> hand_out(const device_list& devices, host_stretches to);
 
-  std::unique_ptr<device_platform> on_; ///< First: all others give back to it.
+  std::unique_ptr<device_platform> on_; ///< First, because all others release their memory to it.
   device_sum_options options_;
   std::size_t count_;
   std::map<std::uint32_t, slot> slots_;
   std::map<device_list, team> teams_;
-  std::optional<nccl_api> nccl_; ///< None: it is missing, or has failed.
+  std::optional<nccl_api> nccl_; ///< Nullopt if NCCL is missing or has failed.
   std::map<device_list, nccl_group> connected_;
   pinned_memory<float> landing_;
 };

@@ -20,20 +20,20 @@ namespace troupe {
 
 namespace {
 
-/// Times of recording: how often it was asked for, and which of them have been reached.
+/// Counts the recordings of an event, and those of them that were reached.
 struct emulated_event final : device_event {
   explicit emulated_event(std::uint32_t where) : device(where) {}
   std::uint32_t device;
   std::uint64_t recorded = 0;
   std::uint64_t reached = 0;
-  std::chrono::steady_clock::time_point time{}; ///< When that was.
+  std::chrono::steady_clock::time_point time{}; ///< Time of the last one reached.
 };
 
 emulated_event* own(device_event* event) { return static_cast<emulated_event*>(event); }
 
-constexpr std::size_t alignment = 256; // As CUDA's.
+constexpr std::size_t alignment = 256; // As in CUDA.
 
-/// Work that waits, or an event that has to be reached before what follows.
+/// Work to do, or an event that must be reached before the following work.
 struct operation {
   std::function<void()> work;
   const emulated_event* event = nullptr;
@@ -50,7 +50,7 @@ public:
 
 } // namespace
 
-/// What all openings of a machine share: its memory, and which devices are there.
+/// State that all platforms of a machine share: its memory and its devices.
 class emulated_machine::memory {
 public:
   explicit memory(const emulation_options& options) : options_(options), used_(options.devices) {}
@@ -76,7 +76,7 @@ public:
     return options_.memory_bytes - used_[device];
   }
 
-  /// No device: pinned memory.
+  /// Allocates on a device; nullopt: pinned memory.
   result<void*> allocate(std::optional<std::uint32_t> device, std::size_t bytes) {
     const std::lock_guard guard{mutex_};
     if (device) {
@@ -90,7 +90,7 @@ public:
       used_[*device] += bytes;
     }
     void* const at = ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{alignment});
-    std::memset(at, 0xff, bytes); // NaNs: whoever reads what nobody wrote will see.
+    std::memset(at, 0xff, bytes); // NaNs expose reads of unwritten memory.
     blocks_[static_cast<std::byte*>(at)] = {device, bytes};
     return at;
   }
@@ -110,7 +110,7 @@ public:
     return block_with(part, bytes) != nullptr;
   }
 
-  /// Errors: memory that is neither of a device nor pinned, or of a device that is lost.
+  /// Errors: memory that is neither of a device nor pinned, or of a lost device.
   result<void> count_copy(const void* to, const void* from, std::size_t bytes) {
     const std::lock_guard guard{mutex_};
     const block* const target = block_with(to, bytes);
@@ -167,7 +167,7 @@ private:
 
   const emulation_options options_;
   mutable std::mutex mutex_;
-  std::vector<std::uint64_t> used_; ///< Bytes of each device.
+  std::vector<std::uint64_t> used_; ///< Used bytes of each device.
   std::map<std::byte*, block> blocks_;
   std::set<std::uint32_t> lost_;
   copied_bytes copied_;
@@ -217,7 +217,7 @@ public:
   }
 
   void release(device_event* event) noexcept override {
-    // Work that waits still knows it.
+    // Waiting work still refers to the event.
     run_until([&] { return own(event)->reached == own(event)->recorded; });
     for (const auto& x : queues_)
       run_until([&] {
@@ -283,7 +283,7 @@ public:
 private:
   static queue& queue_of(const kernels::stream& at) { return static_cast<queue&>(*at.emulated); }
 
-  /// Keeps the first failure, which whoever waits is told. Whether this is none.
+  /// Keeps the first failure for the next wait. Returns whether `outcome` is a success.
   bool note(const result<void>& outcome) {
     if (!outcome && !failed_)
       failed_ = outcome.error();
@@ -301,7 +301,7 @@ private:
   }
 
   void drop(void* memory) noexcept {
-    // As cudaFree, after all work: some of it may need the memory.
+    // Frees after all work, as cudaFree does: some work may need the memory.
     run_until(
       [&] { return std::ranges::all_of(queues_, [](auto& x) { return x->waiting.empty(); }); });
     memory_->release(memory);
@@ -314,7 +314,7 @@ private:
     return z ^ (z >> 31);
   }
 
-  /// Does one operation of a stream drawn at random. False: there is none that may be done.
+  /// Does one operation of a stream drawn at random. Returns false if no operation is ready.
   bool step() {
     ready_.clear();
     for (const auto& x : queues_)
@@ -340,7 +340,7 @@ private:
   std::shared_ptr<emulated_machine::memory> memory_;
   std::uint64_t state_;
   std::vector<std::unique_ptr<queue>> queues_;
-  std::vector<queue*> ready_; ///< Of step().
+  std::vector<queue*> ready_; ///< Scratch of step().
   std::optional<failure> failed_;
 };
 

@@ -1,4 +1,4 @@
-// Owners of what a platform gives out. Each gives it back at its end; the platform outlives them.
+// Owns the resources of a platform and releases them. The platform must outlive the owners.
 #pragma once
 
 #include "kernels/devices/platform.hpp"
@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace detail {
 
-/// Owns `Handle`, which Release gives back.
+/// Owns `Handle`; Release returns it to the platform.
 template <class Handle, class Release>
 class device_owner {
 public:
@@ -66,7 +66,7 @@ struct release_pinned {
 using owned_stream = detail::device_owner<kernels::stream, detail::release_handle>;
 using owned_event = detail::device_owner<device_event*, detail::release_handle>;
 
-/// Moves what was made into its place; the failure, where nothing was.
+/// Moves a made object into its place; returns the failure if there is none.
 template <class T>
 result<void> put(T& place, result<T> made) {
   if (!made)

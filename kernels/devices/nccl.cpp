@@ -14,10 +14,10 @@ namespace troupe {
 
 namespace {
 
-// Of NCCL's header nccl.h; part of its binary interface.
+// From NCCL's header nccl.h; part of its binary interface.
 constexpr int nccl_float32 = 7, nccl_sum = 0, nccl_in_progress = 7;
 
-/// What stands for a stream in calls of NCCL. A stand-in for NCCL takes emulated ones.
+/// Returns a stream as NCCL takes it. A stand-in for NCCL takes emulated streams.
 CUstream_st* raw(const kernels::stream& at) {
   return at.emulated ? reinterpret_cast<CUstream_st*>(at.emulated) : at.cuda;
 }
@@ -90,7 +90,7 @@ result<void> nccl_group::connect() {
 }
 
 void nccl_group::disconnect() {
-  // Not destroy: that waits for work which will never be done.
+  // `destroy` is not used: it waits for work that will never complete.
   for (auto* const one : communicators_)
     api_.abort(one);
   communicators_.clear();
@@ -105,14 +105,14 @@ std::size_t nccl_group::drop_lost() {
 
 result<void> nccl_group::await() {
   using namespace std::chrono;
-  // Small sums are done before the thread sleeps; of others 50 us more are nothing, and its core is
-  // free for who reads the next batch.
+  // Small sums are complete before the thread sleeps. For larger ones a delay of 50 us is
+  // negligible, and the core is free for the thread that reads the next batch.
   constexpr auto spin = 200us, pause = 50us;
   const kernels::shared_counter clock; // Which nobody advances: waits for it are pauses.
   const auto begun = steady_clock::now();
   for (std::size_t i = 0; i < communicators_.size();) {
     int error = 0;
-    // Each time of all: where one fails, the others may never be done.
+    // Check all each time: if one fails, the others may never complete.
     for (auto* const one : communicators_)
       if (api_.async_error(one, &error) || (error && error != nccl_in_progress))
         return failed(error, "while devices add up");
@@ -142,7 +142,7 @@ result<void> nccl_group::attempt(std::span<const share> shares) {
     error = api_.all_reduce(x.in.data(), x.out.data(), x.in.size(), nccl_float32, nccl_sum,
                             communicators_[i], raw(streams_[i].get()));
   }
-  const int ended = api_.group_end(); // Also after an error: the group is open.
+  const int ended = api_.group_end(); // Needed after an error too: the group is open.
   if (error || (ended && ended != nccl_in_progress))
     return failed(error ? error : ended, "ncclAllReduce");
   for (std::size_t i = 0; i < left_.size(); ++i)
@@ -152,7 +152,7 @@ result<void> nccl_group::attempt(std::span<const share> shares) {
 
 result<void> nccl_group::all_reduce(std::span<const share> shares) {
   assert(shares.size() == devices_.size());
-  bool again = true; // Once with the same devices, for an error that passes.
+  bool again = true; // One retry with the same devices, for a transient error.
   for (;;) {
     auto done = attempt(shares);
     if (done)

@@ -1,9 +1,9 @@
-// Sums over the devices of this process by NCCL (NVIDIA's collective communication library), which
-// is loaded when it is needed.
+// Adds up over the devices of this process by NCCL (NVIDIA's collective communication library),
+// which is loaded when it is needed.
 //
-// Failure:  where NCCL reports an error, or is not done in time, its communicators are aborted and
-//           made again without the devices that no longer answer; the sum is then done once more.
-//           So inputs and outputs are apart: inputs are as they were.
+// Failure:  if NCCL reports an error, or is late, its communicators are aborted and made again
+//           without the devices that no longer answer; the sum is then repeated. Outputs are
+//           therefore separate from inputs, which stay unchanged.
 #pragma once
 
 #include "kernels/devices/memory.hpp"
@@ -19,7 +19,7 @@ struct ncclComm;
 
 namespace troupe {
 
-/// The functions of NCCL's C interface that are used here. Each returns 0, or an error's number.
+/// The functions of NCCL's C interface used here. Each returns 0 or an error number.
 struct nccl_api {
   int (*init_all)(ncclComm** made, int count, const int* devices) = nullptr;
   int (*abort)(ncclComm*) = nullptr;
@@ -31,19 +31,19 @@ struct nccl_api {
   int (*async_error)(ncclComm*, int* error) = nullptr;
   const char* (*error_text)(int error) = nullptr;
 
-  /// From `path`, or where that is empty the system's libnccl.so.2. Errors: device_failed.
+  /// Loads `path`, or if empty the system's libnccl.so.2. Errors: device_failed.
   static result<nccl_api> load(const std::string& path = {});
 };
 
 class nccl_group {
 public:
-  /// One buffer for each device, f32[n] each, in the group's first order.
+  /// One buffer for each device, f32[n] each, in the group's initial order.
   struct share {
     std::span<const float> in;
-    std::span<float> out; ///< Apart from all inputs.
+    std::span<float> out; ///< Separate from all inputs.
   };
 
-  /// Borrowed: the platform. `patience`: how long one sum may take. Errors: device_failed.
+  /// Makes a group; borrows the platform. `patience`: time limit of one sum. Errors: device_failed.
   static result<nccl_group> make(device_platform& on, const nccl_api& api,
                                  std::vector<std::uint32_t> devices,
                                  std::chrono::milliseconds patience = std::chrono::seconds{30});
@@ -51,18 +51,18 @@ public:
   nccl_group& operator=(nccl_group&&) = delete;
   ~nccl_group();
 
-  /// Writes the sum of the inputs of all devices that are left to each of their outputs; those of
-  /// lost devices are undefined. Done when it returns. Shares: one for each device that the group
-  /// began with.
+  /// Writes the sum of the inputs of all remaining devices to each of their outputs; outputs of
+  /// lost devices are undefined. Complete when it returns. Shares: one for each initial device of
+  /// the group.
   /// Requires: the inputs are complete, their streams were waited for.
-  /// Errors: device_failed: less than one device is left, or NCCL failed twice with the same ones.
+  /// Errors: device_failed: no device is left, or NCCL failed twice with the same devices.
   result<void> all_reduce(std::span<const share> shares);
 
-  /// For the end of a group of which a device may be lost: waits for no work. Later sums connect
+  /// Ends a group that may have lost a device, without waiting for its work. Later sums connect
   /// anew.
   void abandon() { disconnect(); }
 
-  /// Positions, of those that the group began with, of which the last sum consists.
+  /// Returns the initial positions of the devices in the last sum.
   const std::vector<std::uint32_t>& left() const { return left_; }
 
 private:
@@ -74,7 +74,7 @@ private:
   void disconnect();
   result<void> attempt(std::span<const share> shares);
   result<void> await();
-  /// Forgets devices that no longer answer; says how many.
+  /// Drops devices that no longer answer; returns their number.
   std::size_t drop_lost();
   failure failed(int error, const char* what) const;
 
@@ -83,7 +83,7 @@ private:
   std::vector<std::uint32_t> devices_;
   std::chrono::milliseconds patience_;
   std::vector<std::uint32_t> left_;
-  std::vector<owned_stream> streams_; ///< Of each that is left, as the rest.
+  std::vector<owned_stream> streams_; ///< One entry for each remaining device, here and below.
   std::vector<owned_event> events_;
   std::vector<ncclComm*> communicators_;
 };

@@ -1,4 +1,4 @@
-// A library that is looked for when it is needed, so that programs start without it.
+// Loads a library when it is needed, so that programs start without it.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,12 +10,12 @@ namespace troupe {
 
 class shared_library {
 public:
-  /// The first of these names (or paths) that can be loaded. It stays loaded until the process
-  /// ends: libraries of CUDA do not bear to go before the driver. Errors: device_failed.
+  /// Loads the first of these names (or paths) that works. It stays loaded until the process ends:
+  /// CUDA's libraries must not be unloaded before the driver. Errors: device_failed.
   static result<shared_library> open(std::initializer_list<std::string> names);
 
-  /// Sets `function` to what the library has under that name.
-  /// Errors: device_failed: nothing, the library is of another version.
+  /// Sets `function` to the library's function of that name. Errors: device_failed: there is none,
+  /// so the library is of another version.
   template <class Function>
   result<void> bind(Function*& function, const char* name) const {
     const auto found = find(name);

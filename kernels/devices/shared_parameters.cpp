@@ -7,7 +7,7 @@ namespace troupe {
 
 namespace {
 
-/// Far more than it takes to bring parameters to a device: whoever does so hangs, or has failed.
+/// Far more than a copy of parameters to a device takes: a slower copy hangs, or has failed.
 constexpr std::chrono::seconds bringing_max{5};
 
 } // namespace
@@ -15,7 +15,8 @@ constexpr std::chrono::seconds bringing_max{5};
 std::optional<shared_parameters::source> shared_parameters::find(const value_identity& which) {
   if (which.empty())
     return std::nullopt;
-  std::optional<source> before; // Without the lock: it may be the last of its device's memory.
+  std::optional<source> before; // Destroyed without the lock: it may hold the last reference to its
+                                // device's memory.
   std::unique_lock guard{mutex_};
   if (!changed_.wait_for(guard, bringing_max, [&] { return from_ || !which.same_as(which_); }))
     return std::nullopt;
@@ -23,21 +24,21 @@ std::optional<shared_parameters::source> shared_parameters::find(const value_ide
     return from_;
   which_ = which;
   before = std::exchange(from_, std::nullopt);
-  changed_.notify_all(); // Who waits for others would wait in vain.
+  changed_.notify_all(); // Threads that wait for the old values would wait in vain.
   return std::nullopt;
 }
 
 void shared_parameters::put(const value_identity& which, source from) {
-  std::optional<source> before = std::move(from); // As in find().
+  std::optional<source> before = std::move(from); // Destroyed without the lock, as in find().
   const std::lock_guard guard{mutex_};
   if (!which.same_as(which_))
-    return; // Others are asked for by now.
+    return; // Other values are requested by now.
   from_.swap(before);
   changed_.notify_all();
 }
 
 void shared_parameters::give_up(const value_identity& which) {
-  std::optional<source> before; // As in find().
+  std::optional<source> before; // Destroyed without the lock, as in find().
   const std::lock_guard guard{mutex_};
   if (!which.same_as(which_))
     return;

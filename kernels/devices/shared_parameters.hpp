@@ -1,5 +1,5 @@
-// Parameters that several devices of a process need: who needs them first brings them up from the
-// host, the others copy them from there.
+// Shares parameters between the devices of a process. The first thread that needs them copies them
+// from the host, others copy from its device.
 #pragma once
 
 #include "kernels/devices/value_identity.hpp"
@@ -20,19 +20,19 @@ public:
     std::shared_ptr<const float> values; ///< Memory of the device; complete.
   };
 
-  /// Where they are; waits while somebody else brings them, 5 s at most. Nothing: the caller is to
-  /// bring them, and then to call put() or give_up().
+  /// Returns the place of the values. Waits at most 5 s while another thread copies them. Nullopt:
+  /// the caller must copy them, and then call put() or give_up().
   std::optional<source> find(const value_identity& which);
-  /// For those who ask from now on, and those who wait, until others are asked for.
+  /// Publishes the values to waiting and later callers, until other values are requested.
   void put(const value_identity& which, source from);
-  /// The next one brings them.
+  /// Lets the next caller copy the values.
   void give_up(const value_identity& which);
 
 private:
   std::mutex mutex_;
   std::condition_variable changed_;
   value_identity which_;
-  std::optional<source> from_; ///< Nothing: they are on their way.
+  std::optional<source> from_; ///< Nullopt while a thread copies the values.
 };
 
 } // namespace troupe

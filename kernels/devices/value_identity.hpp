@@ -1,4 +1,4 @@
-// Whether two workers of a process were given the same values, without a look at these.
+// Tells whether two workers of a process were given the same values, without reading them.
 #pragma once
 
 #include <memory>
@@ -6,20 +6,20 @@
 
 namespace troupe {
 
-/// Says which values something was made of, by the memory that they were in: it neither keeps that
-/// nor looks at it. Requires: nobody writes to such memory. Empty: nobody else has those values.
+/// Identifies values by the memory that held them. It neither keeps the memory alive nor reads it.
+/// Requires: such memory is never written to. Empty: no other values are the same.
 class value_identity {
 public:
   void add(const std::shared_ptr<const float>& memory) { parts_.push_back({memory, memory.get()}); }
 
   bool empty() const { return parts_.empty(); }
-  /// Never, where one is empty.
+  /// Returns false if one of them is empty.
   bool same_as(const value_identity& other) const;
 
 private:
   struct part {
-    std::weak_ptr<const float> owner; ///< No other memory has this owner, not even later.
-    const float* at;                  ///< Of one owner's memory, which part.
+    std::weak_ptr<const float> owner; ///< Unique to its memory, even after the memory is freed.
+    const float* at;                  ///< Position in the owner's memory.
   };
   std::vector<part> parts_;
 };

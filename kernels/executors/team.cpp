@@ -12,9 +12,9 @@ namespace troupe::kernels {
 
 namespace {
 
-/// Of tiles, in floats: those of a few ranks stay in a first-level cache together.
+/// Floats of a tile: tiles of a few ranks together stay in a first-level cache.
 constexpr std::size_t tile_max = 2048;
-/// How soon a rank that ended without a word is noticed.
+/// Time to notice a rank whose process died.
 constexpr std::chrono::milliseconds sleep_max{50};
 
 template <class To, class From>
@@ -35,7 +35,7 @@ std::string_view text_of(team_outcome outcome) {
     return "the ranks have different schedules, or one for another number of ranks";
   case team_outcome::peer_lost: return "a rank has ended; begin again with a new team";
   case team_outcome::peer_too_late:
-    return "a rank did nothing for the whole deadline; begin again with a new team";
+    return "a rank made no progress until the deadline; begin again with a new team";
   }
   return "unknown";
 }
@@ -97,7 +97,7 @@ void team_member::announce(const team_plan& plan, std::span<float> numbers, bool
 }
 
 bool team_member::find_places(std::uint32_t staging) {
-  // Addresses of threads are those of this process, others count from the memory's beginning.
+  // Threads give addresses in this process; processes give offsets from the memory's beginning.
   const std::uint64_t begin = memory_.descriptor() < 0 ? 0 : address_of(memory_.begin());
   places_.clear();
   bool all = true;
@@ -211,7 +211,7 @@ bool team_member::wait_for(std::uint32_t rank, std::uint32_t value) {
     const auto slot = line.slot.load();
     const bool gone = slot == rank_slot::left
                       || (slot == rank_slot::taken && line.locked && !memory_.slot_is_locked(rank));
-    // What it did as its last is done.
+    // The rank's last progress counts.
     if (gone && !line.done.reached(value))
       fail(team_outcome::peer_lost);
     else if (!gone && std::chrono::steady_clock::now() >= until)

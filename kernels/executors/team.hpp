@@ -1,26 +1,25 @@
 // A team: ranks of one host, threads or processes, that add up their numbers by a schedule. Each
-// rank calls sum() with a buffer of its own; when it returns, the buffer holds what the schedule
-// says.
+// rank calls sum() with its own buffer. On return the buffer holds the schedule's result.
 //
-//   numbers are            how they are reached
-//   of threads             directly: no copy is made
-//   in the common room     directly (team_memory::room)
-//   private to a process   in parts of 512 KiB, which each rank copies into the team's memory and
-//                          back, and which stay in a cache in between. (A single copy from process
-//                          to process, process_vm_readv, takes twice as long: the system looks up
+//   numbers are            access
+//   of threads             direct, without a copy
+//   in the common room     direct (team_memory::room)
+//   private to a process   in parts of 512 KiB. Each rank copies them into the team's memory and
+//                          back; they stay in a cache in between. (A single copy from process to
+//                          process, process_vm_readv, takes twice the time: the system looks up
 //                          each page of 4 KiB.)
-//   few                    every rank puts its own into its slot, raises one flag and adds up all
-//                          slots for itself: the steps that its result depends on
+//   few                    each rank copies its numbers into its slot and raises one flag. Then it
+//                          adds up all slots for itself, by the steps its result depends on.
 //
 // Shapes:       equal counts on all ranks, and equal schedules; else every rank fails.
-// Determinism:  bitwise the schedule's, whichever way.
-// Errors:       a team that has failed stays failed; numbers are undefined then. A late
-//               rank may still read and write those of others, where it reaches them directly: keep
-//               them until every rank's sum() has returned or its process has ended.
-// Cost:         block (schedule_for_team), n ranks: each reads and writes all n buffers once
-//               together, so 2 * count * 4 bytes of memory traffic for a rank; one work for each
-//               128 KiB that it owns; two meetings, of private numbers two for each part. No
-//               allocation but of scratch in the first calls.
+// Determinism:  bitwise the schedule's result, whatever the access.
+// Errors:       a failed team stays failed; numbers are undefined then. A late rank may still
+//               access directly reached numbers of others: keep them until every rank's sum() has
+//               returned or its process has ended.
+// Cost:         block (schedule_for_team), n ranks: together they read and write all n buffers
+//               once, so 2 * count * 4 bytes of memory traffic for a rank. One work for each 128
+//               KiB that a rank owns. Two meetings; for private numbers two for each part. Only the
+//               first calls allocate, for scratch.
 #pragma once
 
 #include "kernels/executors/team_memory.hpp"
@@ -37,25 +36,26 @@ namespace troupe::kernels {
 enum class team_outcome : std::uint32_t {
   done,
   sizes_differ,  ///< Ranks came with different counts.
-  plans_differ,  ///< Ranks came with different schedules, or with one for another number of ranks.
+  plans_differ,  ///< Ranks came with different schedules, or with a schedule for another number of
+                 ///< ranks.
   peer_lost,     ///< A rank has left, or its process has ended.
-  peer_too_late, ///< A rank did nothing for the deadline.
+  peer_too_late, ///< A rank made no progress within the deadline.
 };
 
-/// What is wrong, and what to do.
+/// Describes the outcome and its remedy.
 std::string_view text_of(team_outcome outcome);
 
 struct team_options {
   wait_options wait;
-  /// Without progress of a rank that others wait for, the team fails. Longer: a slow rank is not
-  /// taken for a dead one; one that ended is noticed within 100 ms anyway.
+  /// The team fails after this time without progress of an awaited rank. Longer: a slow rank is not
+  /// mistaken for a dead one. An ended process is noticed within 100 ms anyway.
   std::chrono::milliseconds deadline{10'000};
 };
 
-/// One rank's seat. Thread safety: of one thread.
+/// One rank's membership. Thread safety: for one thread.
 class team_member {
 public:
-  /// Borrowed: `memory` outlives this. Requires: rank < ranks, and nobody has this seat.
+  /// Borrows `memory`, which must outlive it. Requires: rank < ranks, and the rank is free.
   team_member(team_memory& memory, std::uint32_t rank, const team_options& options = {});
   ~team_member();
   team_member(const team_member&) = delete;
@@ -64,13 +64,13 @@ public:
   [[nodiscard]] team_outcome sum(const team_plan& plan, std::span<float> numbers);
 
 private:
-  /// Writes down what this rank comes with.
+  /// Writes down this rank's count, plan and address for the others.
   void announce(const team_plan& plan, std::span<float> numbers, bool small);
-  /// Whether all ranks' numbers can be reached where they are; then places_ says where.
+  /// Returns whether all ranks' numbers can be accessed in place; then sets places_.
   bool find_places(std::uint32_t staging);
   team_outcome sum_in_parts(const team_plan& plan, std::span<float> numbers);
   void sum_slots(const team_plan& plan, std::span<float> numbers);
-  /// All works and the meeting behind them; places_ are known.
+  /// Does all works and the meeting behind them. Requires: places_ are set.
   team_outcome carry_out(const team_plan& plan, std::size_t count);
   void carry_out(const team_work& work, const chunk_range& range);
   team_outcome check_entries();
@@ -85,9 +85,9 @@ private:
   const std::uint32_t rank_;
   const team_options options_;
   int lock_ = -1;
-  std::uint32_t base_ = 0;     ///< What every rank has published at the last meeting.
-  std::uint32_t round_ = 0;    ///< Sums so far.
-  std::vector<float*> places_; ///< Of this sum, in this process.
+  std::uint32_t base_ = 0;     ///< The number that every rank published at the last meeting.
+  std::uint32_t round_ = 0;    ///< Number of sums so far.
+  std::vector<float*> places_; ///< Addresses for this sum, in this process.
   std::vector<float> staging_, scratch_;
 };
 

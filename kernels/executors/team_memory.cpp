@@ -17,7 +17,7 @@ struct team_memory::header {
   std::uint64_t magic;
   std::uint32_t ranks;
   std::atomic<std::uint32_t> failure;
-  std::uint64_t room_floats; ///< Of a rank.
+  std::uint64_t room_floats; ///< Room of one rank.
 };
 
 namespace {
@@ -144,8 +144,8 @@ std::optional<std::uint64_t> team_memory::offset_of(std::span<const float> numbe
 }
 
 int team_memory::lock_slot(std::uint32_t rank) const {
-  // A lock belongs to an open file: one of its own ends with this process, however it ends, and
-  // not with a copy of the team's descriptor.
+  // An OFD lock belongs to an open file. A file opened here ends with this process, in any way,
+  // while copies of the team's descriptor may live on.
   const auto path = "/proc/self/fd/" + std::to_string(descriptor_);
   const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct flock lock {};

@@ -11,7 +11,7 @@ namespace troupe::kernels {
 
 namespace {
 
-/// Chunk by chunk, of all owners at the same time.
+/// Sorts the steps into groups of chunks, one chunk of each owner in a group.
 std::vector<schedule_step> in_groups(const schedule& plan) {
   const std::uint32_t groups =
     plan.chunks % plan.devices == 0 ? plan.chunks / plan.devices : plan.chunks;
@@ -28,7 +28,7 @@ std::uint32_t runner_of(const schedule& plan, const schedule_step& step) {
   return wanted < plan.devices ? wanted : other;
 }
 
-/// Walks back from what a rank is to have in the end.
+/// Returns the steps for a rank's result, found backwards from it.
 std::vector<schedule_step> steps_for(const schedule& plan, std::uint32_t rank) {
   std::vector<bool> needed(std::size_t{plan.devices + plan.staging} * plan.chunks);
   const auto cell = [&](std::uint32_t place, std::uint32_t chunk) {
@@ -79,7 +79,7 @@ private:
       }
     }
     auto& works = works_[rank];
-    // A wait in the middle of a work could be for someone who waits for its first steps.
+    // A wait inside a work could be for a rank that waits for the first steps of that work.
     if (works.empty() || works.back().chunk != step.chunk || !waits.empty())
       works.push_back({step.chunk, std::move(waits), {}});
     works.back().steps.push_back(step);
@@ -88,8 +88,9 @@ private:
 
   const schedule& plan_;
   std::vector<std::vector<team_work>> works_;
-  std::vector<std::vector<std::uint32_t>> seen_; ///< By rank: works of others waited for.
-  std::vector<place_of_step> done_in_;           ///< By step.
+  std::vector<std::vector<std::uint32_t>> seen_; ///< For each rank: works of others already waited
+                                                 ///< for.
+  std::vector<place_of_step> done_in_;           ///< For each step.
 };
 
 } // namespace
@@ -108,7 +109,7 @@ team_plan plan_for_team(schedule plan) {
 }
 
 schedule schedule_for_team(std::uint32_t devices, std::size_t bytes) {
-  // 128 KiB: with as much of each other rank it stays in a cache of 1 MiB. A power of two keeps
+  // 128 KiB: a chunk and those of all other ranks stay in a cache of 1 MiB. A power of two keeps
   // chunks of common sizes on cache lines.
   constexpr std::size_t chunk_bytes = 128 * 1024;
   std::uint32_t pieces = 1;

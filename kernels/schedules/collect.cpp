@@ -11,8 +11,8 @@ collection collect(const schedule& all_reduce) {
   assert(all_reduce.goal == collective::all_reduce && devices > 0);
   collection made{all_reduce, std::vector(all_reduce.chunks, devices == 1 ? 0 : nowhere)};
   made.plan.steps.clear();
-  // How many devices' numbers are in each place's chunk. No number is ever added twice, so as many
-  // as there are devices are all of them.
+  // The number of devices whose numbers are in each place's chunk. No number is ever added twice,
+  // so a chunk is complete when this equals the number of devices.
   std::vector<std::uint32_t> parts((devices + all_reduce.staging) * std::size_t{made.plan.chunks});
   std::fill_n(parts.begin(), devices * std::size_t{made.plan.chunks}, 1u);
   const auto parts_of = [&](std::uint32_t place, std::uint32_t chunk) -> std::uint32_t& {

@@ -1,5 +1,5 @@
-// The first part of an all-reduce: up to where each chunk's sum is complete on some device. For
-// whoever takes the sum from there and needs no copies of it: half of the bytes.
+// Cuts an all-reduce to its first part, which completes each chunk's sum on some device. It moves
+// half of the bytes, for users that need the sum only once.
 #pragma once
 
 #include "kernels/schedules/schedule.hpp"
@@ -10,11 +10,11 @@
 namespace troupe::kernels {
 
 struct collection {
-  schedule plan; ///< Of the all-reduce's steps those that are needed, in their order.
-  std::vector<std::uint32_t> homes; ///< Of each chunk: the device that has its sum first.
+  schedule plan;                    ///< The needed steps of the all-reduce, in their order.
+  std::vector<std::uint32_t> homes; ///< For each chunk: the first device with its sum.
 };
 
-/// Requires: an all-reduce, no fault_of() it.
+/// Requires: an all-reduce in which fault_of() finds no fault.
 collection collect(const schedule& all_reduce);
 
 } // namespace troupe::kernels

@@ -19,8 +19,8 @@ struct transfer {
   std::span<const std::uint32_t> resources;
 };
 
-/// Progressive filling: the rates of all rise together; a resource that is full fixes the rates of
-/// those that use it, and the others go on.
+/// Assigns rates by progressive filling: all rates rise together. A full resource fixes the rates
+/// of its transfers; the others go on.
 class fair_rates {
 public:
   explicit fair_rates(std::span<const double> capacities)
@@ -52,7 +52,7 @@ private:
     for (const auto* const each : open_)
       lowest = std::min(lowest, share(*each));
     const auto is_full = [&](const transfer* x) {
-      return share(*x) <= lowest * (1 + 1e-9); // Equal shares, but for rounding.
+      return share(*x) <= lowest * (1 + 1e-9); // Equal shares, except for rounding.
     };
     const auto middle = std::partition(open_.begin(), open_.end(), std::not_fn(is_full));
     for (auto at = middle; at != open_.end(); ++at) {
@@ -142,12 +142,12 @@ private:
     }
   }
 
-  /// Seconds; what is no further apart is at the same time, but for rounding.
+  /// Seconds; times closer than this are equal up to rounding.
   double tolerance() const { return 1e-12 * now_; }
 
   void finish_transfers() {
     const auto is_done = [&](const transfer& x) {
-      // What is left would take less time than `now_` can tell apart.
+      // The rest would take less time than the precision of `now_`.
       return x.remaining <= 1e-9 * chunk_bytes_ || x.remaining <= tolerance() * x.rate;
     };
     const auto done = std::ranges::partition(active_, std::not_fn(is_done));
@@ -193,13 +193,13 @@ private:
   double chunk_bytes_;
   std::size_t places_;
   std::vector<std::vector<std::uint32_t>> followers_;
-  std::vector<std::size_t> missing_; ///< Dependencies that are not done.
+  std::vector<std::size_t> missing_; ///< Number of unfinished dependencies.
   std::vector<pair_state> pairs_;
   fair_rates rates_;
   std::vector<transfer> active_;
   std::priority_queue<std::pair<double, std::uint32_t>,
                       std::vector<std::pair<double, std::uint32_t>>, std::greater<>>
-    waiting_; ///< For their latency to pass.
+    waiting_; ///< Transfers whose latency has not passed.
   std::vector<std::uint32_t> finished_;
   double now_ = 0;
   bool is_changed_ = false;

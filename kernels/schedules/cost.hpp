@@ -1,17 +1,17 @@
-// How long a schedule takes on a topology: a simulation of events.
+// Computes the time of a schedule on a topology, by a simulation of events.
 //
 // Assumptions:
-//   1. A transfer takes the latency of its way (all links on it), then bytes / rate; there is no
-//      other cost: adding up is as fast as the bytes come.
-//   2. A sender does one transfer at a time to the same receiver: of those whose dependencies are
-//      done, the first in the schedule. Latency is paid by each and overlaps nothing of this pair.
-//      Transfers of different pairs run at the same time.
-//   3. A transfer loads all links of its way at once (cut-through). Those that share a link, a
-//      direction of it where it is full duplex, or a node with a limit, have max-min fair rates
-//      (Bertsekas, Gallager 1992, "Data networks", section 6.5.2): none can get more without one
-//      that has no more getting less.
-//   4. Nothing else uses the links, nothing is lost, and all devices begin at the same time.
-// So it is a lower bound for a real machine: the difference is what an executor loses.
+//   1. A transfer takes the latency of its way (all links on it), then bytes / rate. There is no
+//      other cost: adding up is as fast as the bytes arrive.
+//   2. A sender does one transfer at a time to the same receiver: the first in the schedule whose
+//      dependencies are done. Each transfer pays the latency, which overlaps no other transfer of
+//      this pair. Transfers of different pairs run at the same time.
+//   3. A transfer loads all links of its way at once (cut-through). Transfers share full-duplex
+//      links by direction, half-duplex links, and nodes with a limit, at max-min fair rates
+//      (Bertsekas, Gallager 1992, "Data networks", section 6.5.2): no transfer can get more unless
+//      a transfer of no higher rate gets less.
+//   4. The links carry no other traffic and lose no data, and all devices begin at the same time.
+// So the result is a lower bound for a real machine. An executor's loss is the difference.
 #pragma once
 
 #include "kernels/schedules/schedule.hpp"
@@ -28,14 +28,15 @@ struct step_times {
 
 struct schedule_cost {
   double seconds = 0;
-  std::vector<step_times> steps;  ///< As in the schedule.
-  std::vector<double> link_bytes; ///< By directed link of the routing.
-  std::uint32_t busiest = 0;      ///< The resource of the routing that is in use longest:
-  double busiest_bytes = 0;       ///< what crosses it,
-  double busiest_seconds = 0;     ///< which takes so long at its full rate.
+  std::vector<step_times> steps;  ///< In the order of the schedule.
+  std::vector<double> link_bytes; ///< For each directed link of the routing.
+  std::uint32_t busiest = 0;      ///< The routing's resource that is in use longest.
+  double busiest_bytes = 0;       ///< Bytes that cross it.
+  double busiest_seconds = 0;     ///< Time of these bytes at its full rate.
 };
 
-/// Requires: no fault_of(plan); plan.devices == ways.devices(), plan.staging <= ways.hosts().
+/// Requires: fault_of(plan) finds no fault; plan.devices == ways.devices(), plan.staging <=
+/// ways.hosts().
 schedule_cost cost_of(const schedule& plan, const routing& ways, double bytes);
 
 } // namespace troupe::kernels

@@ -7,8 +7,9 @@ namespace troupe::kernels {
 
 namespace {
 
-/// Numbers 1 .. devices lie in order; the height of v is that of its lowest bit, so odd ones are
-/// leaves. The parent is the neighbour one bit higher, or where that is too large, the one below v.
+/// Returns the parent of v in an in-order tree of 1 .. devices. The height of v is the position of
+/// its lowest bit, so odd numbers are leaves. The parent is the neighbour one bit higher; if that
+/// is too large, the one below v.
 std::uint32_t parent_in_order(std::uint32_t v, std::uint32_t devices) {
   const std::uint32_t root = std::bit_floor(devices);
   if (v == root)
@@ -18,7 +19,7 @@ std::uint32_t parent_in_order(std::uint32_t v, std::uint32_t devices) {
   return above <= devices ? above : v ^ lowest;
 }
 
-/// Parents before children.
+/// Lists parents before children.
 std::vector<std::uint32_t> from_root(const tree_parents& tree) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < tree.size(); ++v)

@@ -15,7 +15,7 @@ std::uint32_t device_count(device_groups_view groups) {
   return static_cast<std::uint32_t>(count);
 }
 
-/// The steps of `inside` in every group, each chunk as `cuts` chunks.
+/// Adds the steps of `inside` in every group, each chunk as `cuts` chunks.
 void add_inside(schedule& made, device_groups_view groups, const schedule& inside,
                 std::uint32_t cuts) {
   for (const auto& step : inside.steps)

@@ -53,7 +53,7 @@ public:
     plans_.push_back({std::move(name), std::move(why), 0, 0, {}, {}});
   }
 
-  /// Adds the one that is fastest without pipelining.
+  /// Adds the generator that is fastest without pipelining.
   void add_fastest(const std::vector<std::pair<std::string, generator>>& all) {
     std::size_t best = 0;
     double best_seconds = 0;
@@ -76,7 +76,7 @@ private:
   std::vector<strategy_plan> plans_;
 };
 
-/// The devices of one group and what connects them, as a topology of its own.
+/// Returns the devices of one group and their connections as a topology of its own.
 routing inside_of(const routing& ways, const std::vector<std::uint32_t>& group) {
   topology net;
   for (std::uint32_t a = 0; a < group.size(); ++a)
@@ -87,7 +87,7 @@ routing inside_of(const routing& ways, const std::vector<std::uint32_t>& group) 
   return routing(std::move(net));
 }
 
-/// Only the links between devices: what two_rings() needs.
+/// Returns a topology with only the links between devices, for two_rings().
 routing direct_links_of(const routing& ways, const std::vector<std::uint32_t>& group) {
   topology net;
   const auto middle = static_cast<std::uint32_t>(group.size());

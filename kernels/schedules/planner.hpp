@@ -13,30 +13,30 @@
 namespace troupe::kernels {
 
 struct planner_options {
-  /// Chunks are not made smaller. Smaller: more pipelining where latency is low, more steps.
+  /// Lower bound of chunks. Smaller: more pipelining where latency is low, more steps.
   double chunk_bytes_min = 64 * 1024;
-  /// Schedules are not made longer by cutting chunks; bounds the time that planning takes.
+  /// Upper bound of steps when chunks are cut; limits the time of planning.
   std::size_t steps_max = 12'000;
 };
 
 /// One strategy on one topology.
 struct strategy_plan {
   std::string name;
-  std::string missing;      ///< Why there is none here; all that follows is then empty.
+  std::string missing;      ///< Why it does not exist here; the fields below are then empty.
   double whole_seconds = 0; ///< With the largest chunks that the strategy allows: no pipelining.
-  double chunk_bytes = 0;   ///< Of the plan.
-  schedule plan;            ///< With the best chunk size of those that were tried.
-  schedule_cost cost;       ///< Of the plan.
+  double chunk_bytes = 0;   ///< Size of a chunk of `plan`.
+  schedule plan;            ///< With the best chunk size that was tried.
+  schedule_cost cost;       ///< Cost of `plan`.
 };
 
-/// Every strategy, with chunks cut in 1, 2, 4, ... 128 as long as that pays: central, host, block,
-/// ring, ring both ways, two rings, two rings both ways, double tree, hierarchical. Of the last one
-/// the fastest pair of what is done inside hosts and between them; the name says which.
+/// Plans every strategy, with chunks cut in 1, 2, 4, ... 128 while that pays: central, host, block,
+/// ring, ring both ways, two rings, two rings both ways, double tree, hierarchical. For the last it
+/// takes the fastest pair of strategies inside hosts and between them; the name tells which.
 /// Requires: bytes > 0.
 std::vector<strategy_plan> plan_all_reduce(const routing& ways, double bytes,
                                            const planner_options& options = {});
 
-/// The index of the fastest one; of those within 1 % of it, the one with the fewest steps.
+/// Returns the index of the plan with the fewest steps among those within 1 % of the fastest.
 std::size_t choose(const std::vector<strategy_plan>& plans);
 
 } // namespace troupe::kernels

@@ -7,8 +7,8 @@ namespace troupe::kernels {
 
 namespace {
 
-// Rates of one direction, as "Dive into Deep Learning" (chapter "Parameter Servers") has them: PCIe
-// 3.0 with 16 lanes, one NVLink of a V100. Latencies are of the usual order of such links.
+// Rates of one direction, from "Dive into Deep Learning" (chapter "Parameter Servers"): PCIe 3.0
+// with 16 lanes, one NVLink of a V100. Latencies have the usual order of such links.
 constexpr double pcie = 16e9, pcie_latency = 2.5e-6;
 constexpr double nvlink = 18e9, nvlink_latency = 2e-6;
 constexpr double ethernet_100g = 12.5e9, ethernet_latency = 5e-6;
@@ -39,7 +39,7 @@ topology pcie_4gpu() {
   return x.made;
 }
 
-/// Pairs of GPUs on a PCIe switch, which hangs on the host.
+/// Adds pairs of GPUs on a PCIe switch, which is attached to the host.
 void add_pcie_pairs(builder& x, std::uint32_t first_gpu, std::uint32_t gpus, std::uint32_t host,
                     const std::string& prefix) {
   for (std::uint32_t i = 0; i < gpus; i += 2) {
@@ -50,7 +50,7 @@ void add_pcie_pairs(builder& x, std::uint32_t first_gpu, std::uint32_t gpus, std
   }
 }
 
-/// 8 V100 in a hybrid cube mesh. Returns the host.
+/// Adds 8 V100 in a hybrid cube mesh. Returns the host.
 std::uint32_t add_cube_mesh(builder& x, const std::string& prefix) {
   struct edge {
     std::uint32_t a, b, links;
@@ -111,7 +111,8 @@ topology two_hosts() {
   return x.made;
 }
 
-/// Al-Fares, Loukissas, Vahdat 2008, "A scalable, commodity data center network architecture".
+/// Source: Al-Fares, Loukissas, Vahdat 2008, "A scalable, commodity data center network
+/// architecture".
 topology fat_tree() {
   constexpr std::uint32_t ports = 4, half = ports / 2;
   builder x{{"fat-tree",

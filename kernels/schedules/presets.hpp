@@ -1,4 +1,4 @@
-// Topologies that are known by name.
+// Defines named topologies.
 #pragma once
 
 #include "kernels/schedules/topology.hpp"
@@ -10,12 +10,12 @@
 
 namespace troupe::kernels {
 
-/// pcie-4gpu, p3.16xlarge, dgx-2, 2x8-100gbe, fat-tree.
+/// Returns pcie-4gpu, p3.16xlarge, dgx-2, 2x8-100gbe, fat-tree.
 std::vector<std::string_view> preset_names();
 
 std::optional<topology> preset(std::string_view name);
 
-/// `devices` devices on one switch, each by its own full-duplex link.
+/// Returns `devices` devices on one switch, each by its own full-duplex link.
 topology star(std::uint32_t devices, double bytes_per_second, double latency_seconds);
 
 } // namespace troupe::kernels

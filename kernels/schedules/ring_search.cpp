@@ -14,7 +14,7 @@ namespace {
 using rates = std::vector<std::vector<double>>; // Symmetric; 0: no link.
 using order = std::vector<std::uint32_t>;
 
-constexpr double rounding = 1 - 1e-9; // Two rates that differ by less are equal.
+constexpr double rounding = 1 - 1e-9; // Rates that differ by less are equal.
 
 bool is_connected(const rates& graph, double at_least) {
   order reached{0};
@@ -29,10 +29,10 @@ bool is_connected(const rates& graph, double at_least) {
   return reached.size() == graph.size();
 }
 
-/// Depth-first search for Hamiltonian cycles over links of at least one rate, fast links first.
+/// Searches depth-first for Hamiltonian cycles over links of at least one rate, fast links first.
 class cycle_search {
 public:
-  /// `found` says whether to stop. `budget` counts down with every step of the search.
+  /// `found` returns whether to stop. `budget` counts down with every step of the search.
   cycle_search(const rates& graph, double at_least, long& budget,
                std::function<bool(const order&)> found)
       : graph_(graph), at_least_(at_least), budget_(budget), found_(std::move(found)),
@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  bool extend() { // Whether to stop.
+  bool extend() { // Returns whether to stop.
     if (--budget_ < 0)
       return true;
     const auto at = path_.back();
@@ -85,8 +85,8 @@ double rate_of(const rates& graph, const order& ring) {
   return least;
 }
 
-/// Of the highest rate for which the search finds a ring: levels by binary search, as a ring at one
-/// is one at all lower ones too.
+/// Returns a ring of the highest rate for which the search finds one. Levels are searched by
+/// halving: a ring at one rate is a ring at all lower rates too.
 std::optional<order> widest(const rates& graph, long budget_each) {
   std::set<double, std::greater<>> all;
   for (const auto& row : graph)
@@ -120,7 +120,7 @@ rates without(rates graph, const order& ring, double rate) {
   return graph;
 }
 
-/// No two rings together are faster: each takes two links of every device.
+/// Returns a bound for two rings together: each takes two links of every device.
 double most_of_two(const rates& graph) {
   double most = std::numeric_limits<double>::infinity();
   double fastest = 0;
@@ -131,7 +131,7 @@ double most_of_two(const rates& graph) {
   return std::min(most, 2 * fastest);
 }
 
-/// The two smallest numbers up to 8 that waste least of two rates when shares are in proportion.
+/// Returns the two numbers up to 8 that waste least when shares are in proportion to the rates.
 std::pair<std::uint32_t, std::uint32_t> shares_of(double first, double second) {
   std::pair<std::uint32_t, std::uint32_t> best{1, 1};
   double best_time = std::numeric_limits<double>::infinity();
@@ -169,7 +169,7 @@ std::optional<std::pair<ring_path, ring_path>> two_rings(const routing& ways) {
   std::optional<std::pair<ring_path, ring_path>> best;
   double best_sum = 0;
   long budget = 1'000'000;
-  int second_rings_left = 500; // Searches for a second ring, of 2000 steps a level.
+  int second_rings_left = 500; // Searches for a second ring, of 2000 steps for each level.
   cycle_search(graph, most * 1e-6, budget, [&](const order& first) {
     const double rate = rate_of(graph, first);
     const auto left = without(graph, first, rate);

@@ -9,7 +9,7 @@ namespace troupe::kernels {
 chunk_range range_of_chunk(std::size_t count, std::uint32_t chunks, std::uint32_t chunk) {
   assert(chunk < chunks);
   const std::size_t size = count / chunks;
-  const std::size_t longer = count % chunks; // That many chunks, the first ones, have one more.
+  const std::size_t longer = count % chunks; // The first `longer` chunks have one more.
   return {chunk * size + std::min<std::size_t>(chunk, longer), size + (chunk < longer ? 1 : 0)};
 }
 
@@ -34,7 +34,7 @@ std::uint64_t fingerprint_of(const schedule& plan) {
 std::vector<std::vector<std::uint32_t>> dependencies(const schedule& plan) {
   struct cell { // One chunk of one place.
     std::optional<std::uint32_t> writer;
-    std::vector<std::uint32_t> readers; // Since it was written.
+    std::vector<std::uint32_t> readers; // Since the last write.
   };
   const std::size_t places = plan.devices + plan.staging;
   std::vector<cell> cells(places * plan.chunks);

@@ -39,7 +39,7 @@ schedule through_host(std::uint32_t devices, std::uint32_t pieces) {
 schedule block(std::uint32_t devices, std::uint32_t pieces, collective goal) {
   assert(devices > 0 && pieces > 0);
   schedule made{goal, devices, 0, devices * pieces, {}};
-  // In round r each device sends to the one r places on, so no two send to the same one.
+  // In round r each device sends to the one r places on, so no two share a receiver.
   if (goal != collective::all_gather)
     for (std::uint32_t r = 1; r < devices; ++r)
       for (std::uint32_t from = 0; from < devices; ++from)
@@ -87,7 +87,7 @@ struct ring_blocks {
   std::uint32_t stride;
 };
 
-/// Every block moves one place on: in round 0 from its owner, in round n - 1 to its owner.
+/// Moves every block one place on: in round 0 from its owner, in round n - 1 to its owner.
 void add_round(schedule& made, const ring_blocks& ring, std::uint32_t round, step_kind kind) {
   const auto devices = static_cast<std::uint32_t>(ring.order.size());
   for (std::uint32_t place = 0; place < devices; ++place)

@@ -14,9 +14,9 @@ namespace {
 constexpr auto unreachable = std::numeric_limits<std::uint32_t>::max();
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-// What plans are made for: more than is built, and so little that times can be added up and
-// planning ends.
-constexpr double rate_min = 1, rate_max = 1e18; // Bytes a second.
+// Limits of planning: above real hardware, and small enough that times can be added up and planning
+// ends.
+constexpr double rate_min = 1, rate_max = 1e18; // Bytes per second.
 constexpr double latency_max = 1e3;             // Seconds.
 constexpr std::size_t nodes_max = 1024;
 
@@ -62,7 +62,7 @@ std::optional<std::string> problem_of_link(const topology& net, const topology_l
   return {};
 }
 
-/// Which nodes a device reaches; other devices pass nothing on.
+/// Returns the nodes that a device reaches; other devices forward no traffic.
 std::vector<bool> reached_from(const topology& net, std::uint32_t start) {
   std::vector<bool> reached(net.nodes.size());
   std::vector<std::uint32_t> todo{start};
@@ -98,7 +98,7 @@ std::optional<std::string> problem_of(const topology& net) {
       return name_of(net, link) + " comes twice; give one with the sum of their bandwidths";
   }
   if (std::ranges::count(net.nodes, node_kind::device, &topology_node::kind) < 2)
-    return "there are fewer than two devices, so nothing is to be added up";
+    return "there are fewer than two devices to add up";
   for (std::uint32_t from = 0; from < net.nodes.size(); ++from) {
     if (net.nodes[from].kind != node_kind::device)
       continue;
@@ -141,7 +141,7 @@ std::vector<std::uint32_t> routing::hops_to(std::uint32_t node) const {
   for (std::size_t i = 0; i < reached.size(); ++i) {
     const auto at = reached[i];
     if (at != node && net_.nodes[at].kind == node_kind::device)
-      continue; // Passes nothing on.
+      continue; // It forwards no traffic.
     for (const auto& [link, to] : hops_[at])
       if (hops[to] == unreachable) {
         hops[to] = hops[at] + 1;

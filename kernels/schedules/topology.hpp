@@ -1,4 +1,4 @@
-// What connects the devices of a job: nodes and links with their rates, and the ways of the bytes.
+// Describes the connections of a job's devices: nodes and links with their rates, and ways.
 #pragma once
 
 #include "kernels/schedules/verify.hpp"
@@ -13,15 +13,15 @@
 namespace troupe::kernels {
 
 enum class node_kind : std::uint8_t {
-  device,     ///< Has a buffer; passes nothing on for others. A GPU, or a worker without one.
-  host,       ///< Memory of a host: a staging place, and passes on.
-  switch_node ///< Passes on.
+  device,     ///< Has a buffer; does not forward. A GPU, or a worker without one.
+  host,       ///< Memory of a host: a staging place; forwards.
+  switch_node ///< Forwards.
 };
 
 struct topology_node {
   std::string name;
   node_kind kind = node_kind::device;
-  double bytes_per_second = 0; ///< All that passes through or ends there, together; 0: no limit.
+  double bytes_per_second = 0; ///< Limit of all traffic through or into it, together; 0: no limit.
 };
 
 struct topology_link {
@@ -33,23 +33,23 @@ struct topology_link {
 
 struct topology {
   std::string name;
-  std::string note; ///< One line: what it stands for, and where its rates come from.
+  std::string note; ///< One line: the modelled hardware, and the source of its rates.
   std::vector<topology_node> nodes;
   std::vector<topology_link> links;
 };
 
-/// Why nothing can be planned on it, in one line that says what to do; none for a usable one.
+/// Returns one line on why it cannot be planned on, with a remedy; nullopt for a usable one.
 std::optional<std::string> problem_of(const topology& net);
 
 /// The ways between all places of a topology. Places are those of a schedule: devices in the order
 /// of their nodes, then hosts as its staging places.
 ///
-/// A way has the fewest links; among those, the widest; among those, one that depends on the
-/// destination, so that ways to several destinations spread over parallel links (as with D-mod-k
-/// routing of fat trees).
+/// A way has the fewest links; among those, the largest width; among those, the destination
+/// decides. So ways to several destinations spread over parallel links (as with D-mod-k routing of
+/// fat trees).
 class routing {
 public:
-  /// Requires: no problem_of(net).
+  /// Requires: problem_of(net) finds no problem.
   explicit routing(topology net);
 
   const topology& net() const { return net_; }
@@ -57,28 +57,28 @@ public:
   std::uint32_t hosts() const { return static_cast<std::uint32_t>(places_.size()) - devices_; }
   const std::string& name(std::uint32_t place) const { return net_.nodes[places_[place]].name; }
 
-  /// Directed links: 2 l from a to b of link l, 2 l + 1 back.
+  /// Returns directed links: 2 l from a to b of link l, 2 l + 1 back.
   std::span<const std::uint32_t> links(std::uint32_t from, std::uint32_t to) const;
   std::uint32_t directed_links() const { return 2 * static_cast<std::uint32_t>(net_.links.size()); }
   std::string link_name(std::uint32_t link) const;
   double link_rate(std::uint32_t link) const { return net_.links[link / 2].bytes_per_second; }
 
-  /// What transfers share: directed links, a half-duplex link as one, and nodes with a limit.
+  /// Returns the resources that transfers share: directed links, half-duplex links, limited nodes.
   std::span<const std::uint32_t> resources(std::uint32_t from, std::uint32_t to) const;
-  std::span<const double> resource_rates() const { return rates_; } ///< Bytes a second.
+  std::span<const double> resource_rates() const { return rates_; } ///< Bytes per second.
   std::string resource_name(std::uint32_t resource) const;
 
-  /// Of all links on the way.
+  /// Returns the sum of latencies of all links on the way.
   double latency_seconds(std::uint32_t from, std::uint32_t to) const;
-  /// Of a transfer that has the way to itself.
+  /// Returns the rate of a transfer that has the way to itself.
   double rate(std::uint32_t from, std::uint32_t to) const;
-  /// Of the link that connects two devices without anything between them; 0: there is none.
+  /// Returns the rate of a direct link between two devices; 0 if there is none.
   double direct_rate(std::uint32_t from, std::uint32_t to) const;
 
-  /// Devices by the host they are nearest to, in order; one group where there are no hosts.
+  /// Groups devices by their nearest host, in order; one group if there are no hosts.
   std::vector<std::vector<std::uint32_t>> devices_by_host() const;
 
-  /// For fault_of(). Borrowed: must not outlive this.
+  /// Returns a view for fault_of(). It borrows: it must not outlive this.
   link_view view() const;
 
 private:
@@ -99,9 +99,9 @@ private:
   void add_ways_to(std::uint32_t place);
 
   topology net_;
-  std::vector<std::uint32_t> places_; ///< Nodes.
+  std::vector<std::uint32_t> places_; ///< Indices of nodes.
   std::uint32_t devices_ = 0;
-  std::vector<std::vector<hop>> hops_; ///< From each node.
+  std::vector<std::vector<hop>> hops_; ///< For each node.
   std::vector<double> rates_;
   std::vector<way> ways_;
 };

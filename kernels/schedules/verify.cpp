@@ -12,7 +12,7 @@ namespace {
 
 using std::to_string;
 
-/// Of devices, one bit each.
+/// A set of devices, one bit each.
 using device_set = std::vector<std::uint64_t>;
 
 device_set only(std::uint32_t device, std::uint32_t devices) {
@@ -28,7 +28,7 @@ device_set everyone(std::uint32_t devices) {
   return made;
 }
 
-/// The smallest device in `a` but not in `b`, or in both.
+/// Returns the smallest device in `a` but not in `b`, or in both.
 std::optional<std::uint32_t> first_of(const device_set& a, const device_set& b, bool in_both) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (const auto word = a[i] & (in_both ? b[i] : ~b[i]); word != 0)
@@ -37,12 +37,12 @@ std::optional<std::uint32_t> first_of(const device_set& a, const device_set& b, 
   return {};
 }
 
-/// Devices end with what owners had, not with sums.
+/// Returns whether devices end with the owners' values, not with sums.
 bool only_copies(const schedule& plan) {
   return plan.goal == collective::all_gather || plan.goal == collective::broadcast;
 }
 
-/// The buffers of all places; an empty set was not written yet.
+/// The buffers of all places; an empty set means that the chunk is unwritten.
 class symbolic_run {
 public:
   explicit symbolic_run(const schedule& plan)

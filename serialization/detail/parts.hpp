@@ -1,4 +1,4 @@
-// Values to and from their Cap'n Proto structs. read() may throw what guarded() catches.
+// Converts values to and from Cap'n Proto structs. `read()` may throw; `guarded()` catches it.
 #pragma once
 
 #include "serialization/detail/reading.hpp"
@@ -26,11 +26,11 @@ public:
       : body_(std::move(body)), size_bytes_(size_bytes) {}
 
   float_ptr take(std::uint64_t count);
-  /// Goes on at a multiple of 8 bytes.
+  /// Takes `count` keys from the next multiple of 8 bytes.
   key_ptr take_keys(std::uint64_t count);
-  /// Likewise.
+  /// Takes `size_bytes` bytes from the next multiple of 8 bytes.
   byte_ptr take_bytes(std::size_t size_bytes);
-  /// To the next multiple of 8 bytes, where what belongs to the next item of a list begins.
+  /// Skips to the next multiple of 8 bytes, where the values of a list's next item begin.
   void skip_padding();
   /// Throws unless all but the padding was taken.
   void finish() const;
@@ -50,7 +50,7 @@ public:
     size_bytes_ += what.bytes.size();
     parts_->push_back(std::move(what));
   }
-  /// To the next multiple of 8 bytes.
+  /// Pads with zeros to the next multiple of 8 bytes.
   void pad();
   std::size_t size_bytes() const { return size_bytes_; }
 
@@ -59,8 +59,8 @@ private:
   std::size_t size_bytes_ = 0;
 };
 
-// Overloads that one file alone needs are static there: in an unnamed namespace they would hide
-// these.
+// Overloads that only one file needs are static there. In an unnamed namespace they would hide the
+// overloads below.
 
 // -- wire_data.cpp --
 void write(const request_list& from, capnp::List<schema::Request>::Builder to, body_parts& body);
@@ -75,7 +75,7 @@ request_message read(schema::Request::Reader from, body_reader& body);
 answer_message read(schema::Answer::Reader from, body_reader& body);
 reply_message read(schema::Reply::Reader from, body_reader& body);
 failure_message read(schema::FailureReply::Reader from);
-/// `keys`: one for each list of rows, or none where all are brought.
+/// `keys`: one for each list of rows; empty if all lists are brought.
 void write(const push_request& from, std::span<const key_use> keys, schema::PushRequest::Builder to,
            body_parts& body);
 void write(const pull_request& from, std::span<const key_use> keys, schema::PullRequest::Builder to,
@@ -93,7 +93,7 @@ void write(const range& from, schema::Range::Builder to);
 void write(const row_keys& from, schema::Rows::Builder to);
 step_header read(schema::Step::Reader from);
 range read(schema::Range::Reader from);
-/// Without its keys.
+/// Returns the rows without their keys.
 row_keys read(schema::Rows::Reader from);
 
 // -- wire_chain.cpp --
@@ -144,11 +144,15 @@ void write(const chain_entry& from, schema::ChainEntry::Builder to);
 void write(const server_address& from, schema::ServerAddress::Builder to);
 void write(const desired_chain& from, schema::DesiredChain::Builder to);
 void write(const member_status& from, schema::MemberStatus::Builder to);
+void write(const event_field& from, schema::JobEvent::Field::Builder to);
+void write(const job_event& from, schema::JobEvent::Builder to);
 desired_state read(schema::DesiredState::Reader from);
 chain_entry read(schema::ChainEntry::Reader from);
 server_address read(schema::ServerAddress::Reader from);
 desired_chain read(schema::DesiredChain::Reader from);
 member_status read(schema::MemberStatus::Reader from);
+event_field read(schema::JobEvent::Field::Reader from);
+job_event read(schema::JobEvent::Reader from);
 
 // -- wire_job.cpp --
 void write(const job_spec& from, schema::Job::Builder to);
@@ -157,7 +161,7 @@ void write(const table_spec& from, schema::Table::Builder to);
 job_spec read(schema::Job::Reader from);
 table_spec read(schema::Table::Reader from);
 
-// -- lists of the above; they stand last so that they find every overload --
+// -- lists of the values above; they stand last so that they find every overload --
 
 template <class T, class List>
 std::vector<T> read_list(const List& list, std::size_t count_max, const char* name) {

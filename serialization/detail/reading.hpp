@@ -1,5 +1,5 @@
-// What the decoders use to look at bytes that a stranger may have made. Inside them a defect is an
-// exception, as it is in Cap'n Proto; wire::decode and wire::decode_job catch it.
+// Helps the decoders to check bytes from untrusted peers. Inside them a defect is an exception, as
+// it is in Cap'n Proto; wire::decode and wire::decode_job catch it.
 #pragma once
 
 #include "base/error.hpp"
@@ -17,8 +17,8 @@
 
 namespace troupe::wire::detail {
 
-// Limits of lists whose elements are larger in memory than on the wire can be, and of strings. They
-// bound what a frame of head_bytes_max can make a decoder allocate.
+// Limits of strings, and of lists whose elements may be larger in memory than on the wire. They
+// bound the memory that a frame of head_bytes_max makes a decoder allocate.
 constexpr std::size_t pieces_max = std::size_t{1} << 18;
 constexpr std::size_t leases_max = 4096;
 constexpr std::size_t clocks_max = 65'536;
@@ -26,6 +26,7 @@ constexpr std::size_t files_max = 65'536;
 constexpr std::size_t deaths_max = 65'536;
 constexpr std::size_t members_max = 131'072;
 constexpr std::size_t events_max = 4096;
+constexpr std::size_t event_fields_max = 16;
 constexpr std::size_t text_bytes_max = 4096;
 constexpr std::size_t refusal_bytes_max = 1024; ///< A refusal must fit into hello_bytes_max.
 
@@ -38,7 +39,7 @@ private:
   std::string text_;
 };
 
-/// Runs `body` and turns whatever it throws into errc::malformed.
+/// Runs `body` and turns any exception into errc::malformed.
 template <class T, class Body>
 result<T> guarded(Body&& body) {
   try {
@@ -52,7 +53,7 @@ result<T> guarded(Body&& body) {
   }
 }
 
-/// Every message visits its words once; twice as many plus the small ones' share is generous.
+/// Every message visits its words once. Twice as many, plus a share for small messages, is ample.
 inline capnp::ReaderOptions reader_options(std::size_t words) {
   return {.traversalLimitInWords = words * 2 + 1024, .nestingLimit = 16};
 }
@@ -64,8 +65,8 @@ inline void check_count(std::size_t count, std::size_t count_max, const char* na
 
 /// Requires: the enumerators of E are 0 .. last without holes.
 template <class E>
-E read_enum(std::uint8_t number, E last, const char* name) {
-  if (number > static_cast<std::uint8_t>(last))
+E read_enum(std::underlying_type_t<E> number, E last, const char* name) {
+  if (number > static_cast<std::underlying_type_t<E>>(last))
     throw rejected{std::string{"unknown "} + name + ": " + std::to_string(number)};
   return static_cast<E>(number);
 }
@@ -75,7 +76,7 @@ inline std::string read_text(capnp::Text::Reader text, std::size_t bytes_max = t
   return {text.begin(), text.size()};
 }
 
-/// The text, or as much of it as a receiver accepts; `scratch` then holds it.
+/// Returns the text, cut to the receiver's limit. A cut text is held by `scratch`.
 inline capnp::Text::Reader cut_text(const std::string& text, std::string& scratch,
                                     std::size_t bytes_max = text_bytes_max) {
   if (text.size() <= bytes_max)
@@ -84,7 +85,7 @@ inline capnp::Text::Reader cut_text(const std::string& text, std::string& scratc
   return {scratch.c_str(), scratch.size()};
 }
 
-/// Lists of plain numbers, or of ids; their size on the wire bounds their size in memory.
+/// Reads lists of plain numbers or of ids; their size on the wire bounds their size in memory.
 template <class T, class List>
 std::vector<T> read_numbers(const List& list) {
   std::vector<T> values;

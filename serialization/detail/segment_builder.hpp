@@ -1,4 +1,4 @@
-// A Cap'n Proto message of exactly one segment, built behind the prefix that precedes it.
+// Builds a Cap'n Proto message of exactly one segment behind a prefix.
 #pragma once
 
 #include <capnp/message.h>
@@ -10,17 +10,17 @@
 
 namespace troupe::wire::detail {
 
-/// The first segment lies in the vector that finish() returns, so a message that fits into what was
-/// guessed is never copied. One that does not fit is copied once.
+/// The first segment lies in the vector that `finish()` returns. So a message that fits into the
+/// guessed size is never copied; a larger one is copied once.
 class segment_builder final : public capnp::MessageBuilder {
 public:
-  /// `prefix_bytes`: left free in front of the segment, a multiple of 8. `guessed_words`: > 0.
+  /// `prefix_bytes`: free space in front of the segment, a multiple of 8. `guessed_words`: > 0.
   segment_builder(std::size_t prefix_bytes, std::size_t guessed_words);
   ~segment_builder() noexcept(false) override = default;
 
   kj::ArrayPtr<capnp::word> allocateSegment(unsigned words_min) override;
 
-  /// Prefix (zeros) and segment. The builder must not be used any more.
+  /// Returns prefix (zeros) and segment. The builder must not be used any more.
   template <class Root>
   std::vector<std::byte> finish() {
     if (further_.empty())

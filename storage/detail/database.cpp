@@ -13,7 +13,7 @@ namespace troupe::storage::detail {
 
 namespace {
 
-/// RocksDB's own logger would put LOG files beside the data, also into checkpoints that are read.
+/// Drops RocksDB's log. Its own logger would put LOG files beside the data, also into checkpoints.
 class silent_logger : public rocksdb::Logger {
 public:
   silent_logger() : Logger(rocksdb::InfoLogLevel::HEADER_LEVEL) {}
@@ -31,8 +31,9 @@ rocksdb::Options small_database() {
   rocksdb::Options options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.info_log = std::make_shared<silent_logger>();
-  options.compression = rocksdb::kNoCompression;     // Weights hardly shrink.
-  options.write_buffer_size = std::size_t{16} << 20; // One flush writes while the next one fills.
+  options.compression = rocksdb::kNoCompression;     // Weights hardly compress.
+  options.write_buffer_size = std::size_t{16} << 20; // One flush writes while the next buffer
+                                                     // fills.
   options.max_write_buffer_number = 2;
   options.max_open_files = 64;
   options.max_background_jobs = 2;

@@ -14,15 +14,15 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using json = nlohmann::json;
 
-// Answers have some hundred bytes; whoever sends more is not etcd.
+// Answers have a few hundred bytes; etcd sends no larger ones.
 constexpr std::size_t answer_bytes_max = std::size_t{4} << 20;
-// A status is known to the member alone.
+// A status request is short: the member answers it alone.
 constexpr milliseconds status_time{200};
 // Codes of gRPC.
 constexpr int deadline_exceeded = 4;
 constexpr int unavailable = 14;
 
-/// The library writes to sockets that the other end may have closed.
+/// Blocks SIGPIPE: the library writes to sockets that the other end may have closed.
 class without_sigpipe {
 public:
   without_sigpipe() {
@@ -55,9 +55,9 @@ struct answer {
 failure no_answer(const etcd_endpoint& where, httplib::Error why, milliseconds waited,
                   milliseconds deadline) {
   if (why == httplib::Error::Canceled)
-    return {errc::malformed, name_of(where) + " sends what etcd would not send"};
+    return {errc::malformed, name_of(where) + " answers unlike etcd"};
   const bool connected = why == httplib::Error::Read || why == httplib::Error::Write;
-  // The library does not tell a deadline from a connection that ended.
+  // The library does not distinguish a deadline from a connection that ended.
   if (why == httplib::Error::ConnectionTimeout || (connected && waited >= deadline / 2))
     return {errc::timed_out,
             name_of(where) + " did not answer within " + std::to_string(deadline.count()) + " ms"};
@@ -70,7 +70,7 @@ result<answer> post(const etcd_endpoint& where, const std::string& path, const s
   const without_sigpipe guard;
   const auto began = clock::now();
   httplib::Client http{where.host, where.port};
-  // Connecting and answering may take half of the time each.
+  // Connecting and answering may each take half of the time.
   http.set_connection_timeout(deadline / 2);
   http.set_read_timeout(deadline / 2);
   http.set_write_timeout(deadline / 2);
@@ -90,7 +90,7 @@ result<answer> post(const etcd_endpoint& where, const std::string& path, const s
     return got.text.size() <= answer_bytes_max && clock::now() - began <= deadline;
   };
   const auto outcome = http.send(request);
-  // The library takes trailers behind the answer, which etcd sends where it refuses, for an error.
+  // When etcd refuses, it sends trailers behind the answer, which the library takes for an error.
   const bool is_whole = outcome || (got.status != 0 && json::accept(got.text));
   if (!is_whole)
     return no_answer(where, outcome.error(),
@@ -98,7 +98,7 @@ result<answer> post(const etcd_endpoint& where, const std::string& path, const s
   return got;
 }
 
-/// Returns what the user can do about a refusal, as far as that is known.
+/// Returns the user's remedy for a refusal; empty if none is known.
 std::string remedy_for(const std::string& words) {
   const auto says = [&](const char* part) { return words.find(part) != std::string::npos; };
   if (says("space exceeded"))
@@ -128,7 +128,7 @@ result<json> ask_etcd(const etcd_endpoint& where, const std::string& path, const
   if (!document.is_object())
     return {errc::malformed, name_of(where) + " does not answer as etcd does: status "
                                + std::to_string(got->status)};
-  // Of a stream the gateway says within the answer what went wrong.
+  // For a stream, the gateway reports the error within the answer.
   const auto problem = document.find("error");
   if (problem == document.end() && got->status == 200)
     return document;

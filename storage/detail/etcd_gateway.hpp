@@ -1,4 +1,4 @@
-// One HTTP request to one member of etcd, and what its answer means.
+// Sends one HTTP request to one member of etcd and interprets its answer.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe::storage::detail {
 
-/// Errors: as those of etcd_client.
+/// Returns the answer. Errors: as those of etcd_client.
 result<nlohmann::json> ask_etcd(const etcd_endpoint& where, const std::string& path,
                                 const nlohmann::json& request, std::chrono::milliseconds deadline);
 

@@ -1,5 +1,5 @@
-// Gives RocksDB our CRC-32C for whole files: its own has no hardware version in Debian's build and
-// would cost more than everything else a flush does.
+// Gives RocksDB Troupe's CRC-32C for whole files. RocksDB's own has no hardware version in Debian's
+// build, and would cost more than all other work of a flush.
 #pragma once
 
 #include "rocksdb/file_checksum.h"
@@ -12,7 +12,7 @@ namespace troupe::storage::detail {
 
 std::shared_ptr<rocksdb::FileChecksumGenFactory> make_file_checksums();
 
-/// The number in what RocksDB keeps of a file's checksum.
+/// Returns the checksum that RocksDB keeps of a file.
 std::uint32_t file_checksum_value(const std::string& kept);
 
 } // namespace troupe::storage::detail

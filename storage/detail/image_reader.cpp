@@ -122,7 +122,7 @@ result<void> image_reader::read_slabs(partition_image& image, std::uint64_t expe
   return {};
 }
 
-/// Whether it may follow those that the image has.
+/// Checks that the slab may follow those of the image.
 result<void> image_reader::check_slab(const partition_image& image, const slab_image& next) const {
   if (next.table.value >= job_.tables.size() || !job_.tables[next.table.value].is_sparse())
     return damaged("there are rows of table " + std::to_string(next.table.value)
@@ -140,7 +140,7 @@ result<void> image_reader::check_slab(const partition_image& image, const slab_i
   return {};
 }
 
-/// Nothing where the key is absent.
+/// Returns nullopt if the key is absent.
 result<std::optional<std::string>> image_reader::get(const std::string& key) {
   std::string value;
   const auto status = database_->Get(read_options(), key, &value);

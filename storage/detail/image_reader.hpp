@@ -1,4 +1,4 @@
-// Partitions out of a RocksDB that a checkpoint_writer wrote.
+// Reads partitions out of a RocksDB that a checkpoint_writer wrote.
 #pragma once
 
 #include "base/error.hpp"
@@ -20,20 +20,20 @@ namespace troupe::storage::detail {
 /// Blocks of the job's layout, by table and block.
 using block_list = std::vector<std::pair<table_id, std::uint64_t>>;
 
-/// Those in each of the partitions.
+/// Returns the blocks in each of the partitions.
 std::map<partition_id, block_list> expected_blocks(const job_spec& job,
                                                    const std::vector<partition_id>& partitions);
 
 /// Reads images and checks them against the job's layout. The folder is not changed.
 class image_reader {
 public:
-  /// `title`: what people call it, "checkpoint 12 in DIR". `job` must outlive the reader.
+  /// `title`: the name for people, "checkpoint 12 in DIR". `job` must outlive the reader.
   image_reader(const std::filesystem::path& folder, std::string title, const job_spec& job);
   ~image_reader();
 
-  /// What the last cut there was. Errors: io_failed, damaged.
+  /// Returns the summary of the last cut there. Errors: io_failed, damaged.
   result<cut_complete> open();
-  /// Nothing where it is not there. Errors: io_failed, damaged.
+  /// Returns nullopt if the partition is absent. Errors: io_failed, damaged.
   result<std::optional<partition_image>> read(partition_id partition, const block_list& expected,
                                               buffer_pool& pool);
   failure damaged(const std::string& why) const;

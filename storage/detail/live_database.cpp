@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Bytes of one write: enough that its fixed costs vanish.
+/// Bytes of one write: large enough to make its fixed costs negligible.
 constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 
 rocksdb::Options live_options(rocksdb::Env* environment) {
@@ -27,7 +27,7 @@ rocksdb::Options live_options(rocksdb::Env* environment) {
   options.env = environment;
   options.create_if_missing = true;
   options.error_if_exists = true;
-  // Space is reclaimed by starting anew from memory; reading tables back to merge them is useless.
+  // Starting anew from memory reclaims space; merging tables by reading them back is useless.
   options.disable_auto_compactions = true;
   options.level0_slowdown_writes_trigger = 1 << 20;
   options.level0_stop_writes_trigger = 1 << 20;
@@ -83,7 +83,7 @@ bool same_owner(const std::weak_ptr<const float>& known, const float_ptr& now) {
   return !known.owner_before(now) && !now.owner_before(known);
 }
 
-/// Collects writes and hands them over in stretches of about batch_bytes.
+/// Collects writes and hands them over in batches of about batch_bytes.
 class batch_writer {
 public:
   explicit batch_writer(rocksdb::DB& database)
@@ -143,7 +143,7 @@ void live_database::discard() {
   database_.reset();
   known_.clear();
   partitions_.clear();
-  // What cannot be removed now is reported by the next open().
+  // The next open() reports files that cannot be removed now.
   (void)remove_tree(directory_);
 }
 
@@ -170,8 +170,8 @@ bool live_database::starting_anew_is_cheaper(const cut& what) const {
   std::uint64_t stored = 0;
   for (const auto& file : files)
     stored += file.size;
-  // Anew: all is written and copied. Otherwise the dirty blocks are written, and they and all that
-  // is there are copied. Many small files are slow to read, whatever their size.
+  // Starting anew writes and copies all data. Otherwise the dirty blocks are written, and they and
+  // all stored data are copied. Many small files are slow to read, whatever their size.
   constexpr std::size_t files_max = 200;
   return 2 * total < dirty + (stored + dirty) || files.size() > files_max;
 }
@@ -190,7 +190,7 @@ result<void> live_database::store(const cut& what) {
       return database_failure("flush", directory_, status);
     return {};
   }();
-  // A failed write leaves RocksDB refusing all further ones.
+  // After a failed write RocksDB refuses all further ones.
   if (!stored)
     discard();
   return stored;

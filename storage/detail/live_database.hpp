@@ -1,6 +1,6 @@
-// A server's own RocksDB: the last written state of each of its blocks and slabs. Values are in
-// memory anyway, so it may be thrown away and written again at any time; that replaces both
-// compaction and repair.
+// A server's own RocksDB: the last written state of each of its blocks and slabs. All values are in
+// memory, so the database may be discarded and rewritten at any time. This replaces both compaction
+// and repair.
 #pragma once
 
 #include "base/error.hpp"
@@ -20,30 +20,30 @@ namespace troupe::storage::detail {
 
 /// Invariants:
 /// (1) while database_ is open, it holds exactly the blocks and slabs of known_, with the content
-///     that the remembered memory had: store() changes both, and any error discards both.
+///     of the remembered memory: store() changes both, and any error discards both.
 /// (2) space: obsolete blocks are at most about as large as the valid ones; store() starts anew
-///     where that costs fewer bytes than adding to what is there.
+///     if that costs fewer bytes than adding to the stored ones.
 class live_database {
 public:
   explicit live_database(std::filesystem::path directory);
   ~live_database();
 
-  /// Writes what changed, then marks, versions and 'cut complete' in one batch, and flushes.
-  /// Errors: io_failed, damaged; the database is then discarded.
+  /// Writes changed blocks, then applied batches, versions and 'cut complete' in one batch, and
+  /// flushes. Errors: io_failed, damaged; the database is then discarded.
   result<void> store(const cut& what);
 
-  /// Makes `target` (absent, same file system) a consistent copy by hard links, and returns the
-  /// checksums that RocksDB took of its table files while writing them, by file name.
-  /// Errors: io_failed, damaged; the database is then discarded.
+  /// Makes `target` (absent, same file system) a consistent copy by hard links. Returns the
+  /// checksums that RocksDB computed of its table files while writing them, by file name. Errors:
+  /// io_failed, damaged; the database is then discarded.
   result<std::map<std::string, std::uint32_t>> link_to(const std::filesystem::path& target);
 
-  /// Closes it and removes its files.
+  /// Closes the database and removes its files.
   void discard();
 
 private:
-  /// What tells the content of a block or slab: its version, and the memory it lay in, which is
-  /// never written to while a cut has it. Versions alone could repeat after a
-  /// rollback. Weak: it keeps no memory alive.
+  /// Identifies the content of a block or slab by its version and its memory, which is never
+  /// written to while a cut has it. Versions alone could repeat after a rollback. The pointers are
+  /// weak and keep no memory alive.
   struct identity {
     std::uint64_t version = 0;
     std::weak_ptr<const float> values;
@@ -63,7 +63,7 @@ private:
   std::unique_ptr<rocksdb::Env> environment_;
   std::unique_ptr<rocksdb::DB> database_;
   std::unordered_map<std::string, identity> known_;
-  std::vector<partition_id> partitions_; ///< Of the last cut.
+  std::vector<partition_id> partitions_; ///< Partitions of the last cut.
   std::uint64_t cuts_ = 0;
 };
 

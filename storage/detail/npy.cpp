@@ -18,12 +18,12 @@ using namespace std::string_view_literals;
 constexpr std::string_view npy_magic = "\x93NUMPY"sv;
 constexpr std::size_t value_alignment = 64;
 
-/// Reads the few kinds of Python literals that a header is made of.
+/// Reads the few kinds of Python literals of which a header consists.
 class literals {
 public:
   explicit literals(std::string_view text) : left_(text) {}
 
-  /// Skips blanks, then `wanted` if it is there.
+  /// Skips blanks, then `wanted` if it is next.
   bool take(std::string_view wanted) {
     left_.remove_prefix(std::min(left_.find_first_not_of(" \t\r\n"), left_.size()));
     if (!left_.starts_with(wanted))
@@ -33,7 +33,7 @@ public:
   }
   bool at_end() { return take("") && left_.empty(); }
 
-  /// A string without escapes, which no key and no plain dtype needs.
+  /// Reads a string without escapes, which no key and no plain dtype needs.
   std::optional<std::string_view> string() {
     const std::string_view quote = take("'") ? "'" : take("\"") ? "\"" : "";
     const auto end = quote.empty() ? std::string_view::npos : left_.find(quote);
@@ -62,7 +62,7 @@ public:
         return std::nullopt;
       numbers.push_back(number);
       left_.remove_prefix(static_cast<std::size_t>(rest - left_.data()));
-      if (left_.starts_with('L')) // Python 2 writes long integers so.
+      if (left_.starts_with('L')) // Python 2 writes long integers with an L.
         left_.remove_prefix(1);
       if (!take(",") && !left_.starts_with(")"))
         return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<npy_header> parse_npy_header(std::string_view text) {
     bool known = false;
     if (*key == "descr" && !found.descr) {
       if (in.take("["))
-        return npy_header{"a structure", false, {{}}}; // Its fields are not looked at.
+        return npy_header{"a structure", false, {{}}}; // Its fields are ignored.
       known = (found.descr = in.string()).has_value();
     } else if (*key == "fortran_order" && !found.fortran_order) {
       known = (found.fortran_order = in.boolean()).has_value();
@@ -116,7 +116,7 @@ std::optional<number_format> format_of(std::string_view descr) {
   using kind = number_format::kind;
   constexpr std::array known{std::pair{"f4"sv, kind::f32}, std::pair{"f8"sv, kind::f64},
                              std::pair{"f2"sv, kind::f16}};
-  // Without an order of bytes, or with '=', it is that of the machine.
+  // Without a byte order, or with '=', the machine's byte order applies.
   const char order = descr.empty() ? ' ' : descr[0];
   const bool has_order = order == '<' || order == '>' || order == '=';
   for (const auto& [name, type] : known)
@@ -162,7 +162,7 @@ result<npy_parts> parse_npy(std::string_view bytes) {
     return {errc::invalid_argument, "unknown .npy version: " + std::to_string(major)};
   auto found = parse_npy_header(rest.substr(0, length));
   if (!found)
-    return {errc::malformed, "the .npy header is not what it should be"};
+    return {errc::malformed, "the .npy header is malformed"};
   const auto format = format_of(*found->descr);
   if (!format)
     return {errc::invalid_argument, "dtype is " + troupe::quote(*found->descr)

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t value_format = 1;
 constexpr std::size_t envelope_bytes = 8; ///< Format and checksum.
-/// Of blocks and slabs: four numbers.
+/// Header of blocks and slabs: four numbers.
 constexpr std::size_t header_bytes = envelope_bytes + 4 * 8;
 
 template <class T>
@@ -40,7 +40,7 @@ std::string enclose(std::string_view key, std::string body) {
   return envelope(sum_of(key, body)) + body;
 }
 
-/// What is behind the envelope, if it is the right one.
+/// Returns the bytes behind the envelope; nullopt if the envelope does not fit.
 std::optional<std::string_view> disclose(std::string_view key, std::string_view value) {
   if (value.size() < envelope_bytes)
     return std::nullopt;
@@ -67,7 +67,7 @@ stored_value stored_value_of(std::string_view key, std::string numbers,
   return {envelope(sum_of(key, numbers, rest)) + numbers, rest};
 }
 
-/// A letter, partition, table, and block or slab: as block_key() and slab_key() make it.
+/// Length of a block_key() or slab_key(): a letter, partition, table, and block or slab.
 constexpr std::size_t key_bytes = 17;
 
 std::string key_of(std::string prefix, table_id table, std::uint64_t number) {
@@ -193,7 +193,7 @@ std::optional<slab_image> decode_slab(std::string_view key, std::string_view val
   image.row_floats = numbers.little<std::uint64_t>();
   const auto steps = numbers.little<std::uint64_t>();
   const auto rest = body->substr(header_bytes - envelope_bytes);
-  // Any of them alone is a bound, so that no product of them overflows.
+  // Each number alone is bounded, so that no product overflows.
   if (steps > 1 || image.count > rest.size() || image.row_floats > rest.size()
       || rest.size() != image.count * (8 * (1 + steps) + 4 * image.row_floats))
     return std::nullopt;

@@ -29,8 +29,8 @@ failure header_is_no_object() {
   return {errc::malformed, "the .safetensors header is not a JSON object of different names"};
 }
 
-/// Takes the parser's events. Its state: which of the header's objects and lists is open, and the
-/// tensor whose description is read.
+/// Takes the parser's events. Its state is the header's open object or list, and the tensor whose
+/// description is being read.
 class header_events : public json::json_sax_t {
 public:
   bool null() override { return take_other(); }
@@ -138,11 +138,11 @@ public:
 private:
   enum class place : std::uint8_t { nowhere, file, entry, list };
   enum class field : std::uint8_t { dtype, shape, offsets, other };
-  /// The format has three; a few of other programs may be there too.
+  /// The format has three; other programs may add a few.
   static constexpr std::size_t fields_max = 32;
 
   bool is_metadata() const { return entry_.name == safetensors_metadata_key; }
-  /// Returns whether the value that begins now is an object that is not looked at.
+  /// Returns whether the value that begins now is an ignored object.
   bool is_ignored_value() const {
     return (inside_ == place::file && is_metadata())
            || (inside_ == place::entry && field_ == field::other);
@@ -154,7 +154,7 @@ private:
     return true;
   }
 
-  /// A value without a meaning may stand in unknown fields only.
+  /// Takes a value without a meaning, which only unknown fields may have.
   bool take_other() {
     if (ignored_ > 0 || (inside_ == place::entry && field_ == field::other))
       return true;
@@ -186,10 +186,10 @@ private:
   }
 
   place inside_ = place::nowhere;
-  field field_ = field::other; ///< The last key's, inside of an entry.
-  std::size_t ignored_ = 0;    ///< Objects and lists that are open and not looked at.
+  field field_ = field::other; ///< Field of the last key, inside an entry.
+  std::size_t ignored_ = 0;    ///< Open objects and lists that are ignored.
   std::size_t metadata_count_ = 0;
-  safetensors_entry entry_; ///< The tensor whose description is read.
+  safetensors_entry entry_; ///< The tensor whose description is being read.
   std::vector<std::uint64_t> offsets_;
   std::vector<std::string> fields_; ///< Keys of its description so far.
   std::vector<safetensors_entry> entries_;
@@ -203,8 +203,7 @@ result<std::vector<safetensors_entry>> parse_safetensors_header(std::string_view
   const auto last = text.find_last_not_of(' ');
   if (text.find('\0') != std::string_view::npos || last == std::string_view::npos
       || text[last] != '}')
-    return {errc::malformed,
-            "the .safetensors header is not JSON with nothing but spaces behind it"};
+    return {errc::malformed, "the .safetensors header is not JSON followed by spaces only"};
   header_events events;
   json::sax_parse(text.begin(), text.end(), &events);
   return events.take();

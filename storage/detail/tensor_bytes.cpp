@@ -15,12 +15,12 @@ static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 
 namespace {
 
-/// Some readers end a name at a NUL.
+/// Returns whether the text is a valid name. Some readers end a name at a NUL.
 bool is_name(std::string_view text) {
   return is_utf8(text) && text.find('\0') == std::string_view::npos;
 }
 
-/// The bits of a number in either order of bytes.
+/// Returns the bits of a number in either byte order.
 std::uint64_t bits_at(const char* from, std::size_t bytes, bool big_endian) {
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < bytes; ++i)
@@ -29,10 +29,10 @@ std::uint64_t bits_at(const char* from, std::size_t bytes, bool big_endian) {
   return bits;
 }
 
-/// IEEE 754 binary16: a sign, 5 bits of exponent, 10 bits of fraction.
+/// Converts IEEE 754 binary16: a sign, 5 bits of exponent, 10 bits of fraction.
 float from_half(std::uint32_t bits) {
   const std::uint32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
-  float size = std::ldexp(static_cast<float>(fraction), -24); // Below the normal numbers.
+  float size = std::ldexp(static_cast<float>(fraction), -24); // A subnormal number.
   if (exponent == 0x1f)
     size = fraction == 0 ? std::numeric_limits<float>::infinity()
                          : std::numeric_limits<float>::quiet_NaN();
@@ -41,7 +41,7 @@ float from_half(std::uint32_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-/// Returns nothing where the value is finite and too large for f32.
+/// Returns nullopt if the value is finite and too large for f32.
 std::optional<float> number_at(const char* from, number_format format) {
   using kind = number_format::kind;
   const std::uint64_t bits = bits_at(from, format.bytes(), format.big_endian);

@@ -1,4 +1,4 @@
-// What the tensor file formats have in common: shapes, names, and values as bytes.
+// Handles shapes, names and values as bytes for all tensor file formats.
 #pragma once
 
 #include "storage/tensor_file.hpp"
@@ -13,13 +13,13 @@
 
 namespace troupe::storage::detail {
 
-/// Product of a shape; nothing where it exceeds 64 bits. 1 for the empty shape.
+/// Returns the product of a shape; nullopt if it exceeds 64 bits. 1 for the empty shape.
 std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape);
 
-/// The values as they are stored. Borrowed from the tensor.
+/// Returns the values as stored, borrowed from the tensor.
 std::string_view bytes_of_values(const tensor& from);
 
-/// How a file stores numbers. In memory they are f32.
+/// The number format of a file. In memory all numbers are f32.
 struct number_format {
   enum class kind : std::uint8_t { f32, f64, f16, bf16 };
 
@@ -35,13 +35,12 @@ struct number_format {
   }
 };
 
-/// Copies the values, converted to f32.
-/// Errors: malformed where bytes and shape do not agree; invalid_argument where a value is too
-/// large for f32.
+/// Copies the values, converted to f32. Errors: malformed if bytes and shape do not agree;
+/// invalid_argument if a value is too large for f32.
 result<tensor> tensor_of(std::string name, std::vector<std::uint64_t> shape, std::string_view bytes,
                          number_format format = {});
 
-/// Errors: invalid_argument, for what no format can hold: see write_tensors.
+/// Errors: invalid_argument, if no format can hold the tensors: see write_tensors.
 result<void> check_tensors(std::span<const tensor> tensors);
 
 } // namespace troupe::storage::detail

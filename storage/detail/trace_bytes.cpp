@@ -21,7 +21,7 @@ std::string with_sum(std::string bytes) {
   return std::move(bytes) + byte_writer{}.little(sum).take();
 }
 
-/// `bytes` without the checksum behind them; nothing where that is another one.
+/// Returns `bytes` without the checksum behind them; nullopt if the checksum is wrong.
 std::optional<std::string_view> without_sum(std::string_view bytes) {
   if (bytes.size() < sum_bytes)
     return std::nullopt;

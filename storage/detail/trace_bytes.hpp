@@ -1,5 +1,5 @@
-// The bytes of a record's files. Integers are little-endian; each part ends with the CRC-32C of
-// what is before it in that part.
+// Encodes and decodes the files of a trace. Integers are little-endian; each part ends with the
+// CRC-32C of its preceding bytes.
 #pragma once
 
 #include "base/error.hpp"
@@ -19,13 +19,13 @@ std::string bytes_of(const job_spec& job);
 result<job_spec> job_from(std::string_view bytes);
 
 std::string bytes_of(const trace_header& header);
-/// Takes the header from the front of `bytes`.
-/// Errors: malformed (no such file, or another version), damaged.
+/// Takes the header from the front of `bytes`. Errors: malformed (not such a file, or another
+/// version), damaged.
 result<trace_header> take_trace_header(std::string_view& bytes);
 
-/// trace_bytes of them.
+/// Returns `trace_bytes` bytes.
 std::string bytes_of(const trace_entry& record);
-/// Nothing where they are not what bytes_of() makes.
+/// Returns nullopt unless the bytes are from bytes_of().
 std::optional<trace_entry> trace_entry_from(std::string_view bytes);
 
 } // namespace troupe::storage::detail

@@ -1,4 +1,4 @@
-// The file system of live databases, which no crash needs to survive: nothing is ever synced.
+// The file system of live databases, which never syncs: they need not survive a crash.
 #pragma once
 
 #include "rocksdb/env.h"
@@ -7,9 +7,9 @@
 
 namespace troupe::storage::detail {
 
-/// The default environment, except that syncing does nothing. A live database is emptied whenever
-/// it is opened and its verified copies are synced by their writer; without this each byte would
-/// have to reach the disk twice before a checkpoint is done.
+/// Returns the default environment, except that syncing does nothing. Opening a live database
+/// empties it, and the writer syncs its verified copies. With syncs each byte would have to reach
+/// the disk twice before a checkpoint is done.
 std::unique_ptr<rocksdb::Env> make_unsynced_environment();
 
 } // namespace troupe::storage::detail

@@ -25,7 +25,7 @@ constexpr std::uint16_t in_zip64_short = std::numeric_limits<std::uint16_t>::max
 
 std::uint32_t crc32_of(std::string_view bytes, std::uint32_t previous = 0) {
   if (bytes.empty())
-    return previous; // To zlib, no address means: start anew.
+    return previous; // To zlib, a null address means: start anew.
   return static_cast<std::uint32_t>(
     ::crc32_z(previous, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
@@ -39,7 +39,8 @@ result<std::string_view> stored_at(std::string_view bytes, std::uint32_t offset,
     return cut_off();
   byte_reader header(bytes.substr(offset, local_bytes));
   const auto signature = header.little<std::uint32_t>();
-  for (int skipped = 0; skipped < 11; ++skipped) // Repeated, and better kept, in the directory.
+  for (int skipped = 0; skipped < 11; ++skipped) // The directory repeats these fields more
+                                                 // reliably.
     header.little<std::uint16_t>();
   const std::size_t name_size = header.little<std::uint16_t>();
   const std::size_t extra_size = header.little<std::uint16_t>();
@@ -94,7 +95,8 @@ result<zip_member> take_member(std::string_view& directory, std::string_view byt
   return zip_member{name, *stored, deflated, size, crc};
 }
 
-/// Unpacks a raw deflate stream of exactly `size` bytes; false where it is another one.
+/// Unpacks a raw deflate stream of exactly `size` bytes; false if it has another size or is
+/// invalid.
 bool inflate_exactly(std::string_view stored, std::uint32_t size, std::string& content) {
   constexpr std::uint64_t ratio_max = 1040; // Deflate packs at most 1032 bytes into one.
   constexpr int raw_window = -15;           // The largest window, without a header.
@@ -103,12 +105,12 @@ bool inflate_exactly(std::string_view stored, std::uint32_t size, std::string& c
   z_stream stream = {};
   if (inflateInit2(&stream, raw_window) != Z_OK)
     return false;
-  // One byte more than wanted shows a stream that is too long, and is an address for size 0.
+  // One extra byte exposes a stream that is too long, and gives size 0 an address.
   content.resize(std::size_t{size} + 1);
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(stored.data()));
   stream.avail_in = static_cast<uInt>(stored.size());
   stream.next_out = reinterpret_cast<Bytef*>(content.data());
-  stream.avail_out = size + 1; // Below 2^32: that size is zip64's.
+  stream.avail_out = size + 1; // Below 2^32, which marks zip64.
   const int code = inflate(&stream, Z_FINISH);
   const bool fits = code == Z_STREAM_END && stream.avail_in == 0 && stream.avail_out == 1;
   inflateEnd(&stream);
@@ -116,7 +118,7 @@ bool inflate_exactly(std::string_view stored, std::uint32_t size, std::string& c
   return fits;
 }
 
-/// Position of the end record, which is the last thing but for a comment of up to 64 KiB.
+/// Returns the position of the end record. Only a comment of up to 64 KiB may follow it.
 std::optional<std::size_t> find_end(std::string_view bytes) {
   constexpr std::size_t comment_max = 0xffff;
   const std::size_t last = bytes.size() < end_bytes ? 0 : bytes.size() - end_bytes;
@@ -143,7 +145,7 @@ result<void> zip_writer::add(std::string_view name, std::string_view head, std::
     return {errc::invalid_argument,
             "too large for .npz, use .safetensors: tensor member " + troupe::quote(name)};
   const bool ascii = std::ranges::all_of(name, [](char c) { return (c & 0x80) == 0; });
-  // What the local header and the directory have in common, from version to length of extras.
+  // The common part of local header and directory, from version to length of extras.
   const std::string common = byte_writer{}
                                .little(version_needed)
                                .little(ascii ? std::uint16_t{0} : utf8_flag)
@@ -207,7 +209,7 @@ result<std::vector<zip_member>> read_zip(std::string_view bytes) {
     auto member = take_member(directory, bytes);
     if (!member)
       return member.error();
-    // Members that share bytes would make a small file a large one.
+    // Overlapping members could make a small file unpack to a large one.
     stored_bytes += member->stored.size();
     if (stored_bytes > bytes.size())
       return {errc::malformed, "zip members overlap: " + troupe::quote(member->name)};

@@ -1,4 +1,4 @@
-// Actors on one thread, under a clock that the test moves; scripted stand-ins for their partners.
+// Runs actors on one thread, under a clock that the test moves, against scripted partners.
 #pragma once
 
 #include "actors/graph/launch/actor_config.hpp"
@@ -22,7 +22,7 @@
 
 namespace troupe::test {
 
-/// What came back for a request.
+/// The reply or the error of a request; neither while it is pending.
 template <class Reply>
 struct outcome {
   std::optional<Reply> reply;
@@ -38,14 +38,14 @@ struct actor_fixture {
       caf::anon_send_exit(x, caf::exit_reason::kill);
     actors.clear();
     sched.run();
-    // Timers hold their actors.
+    // Timers hold references to their actors.
     while (sched.has_pending_timeout()) {
       sched.trigger_timeouts();
       sched.run();
     }
   }
 
-  /// Its end is the fixture's, at the latest.
+  /// Ends the actor with the fixture at the latest.
   template <class Handle>
   Handle owned(Handle handle) {
     actors.push_back(caf::actor_cast<caf::actor>(handle));
@@ -59,7 +59,7 @@ struct actor_fixture {
     sched.run();
   }
 
-  /// What advance() moves, for those that need more than an actor's own clock.
+  /// Returns the clock that advance() moves, for code that needs more than an actor's own clock.
   std::function<time_point()> clock() {
     return [this] { return sched.clock().now().time_since_epoch(); };
   }
@@ -101,7 +101,7 @@ struct actor_fixture {
   std::vector<caf::actor> actors;
 };
 
-/// A kv, also a router, that answers as told, or holds requests until told.
+/// Stands in for a kv and for a router: answers as the test says, or holds requests.
 class fake_kv {
 public:
   using push_answer = std::variant<push_reply, failure>;
@@ -114,21 +114,21 @@ public:
 
   router_handle handle() const { return handle_; }
 
-  /// Asked for each half of a request; nullopt: hold it.
+  /// The function is called for each half of a request; nullopt holds the half.
   void on_push(std::function<std::optional<push_answer>(const push_request&)> what) {
     state_->on_push = std::move(what);
   }
   void on_pull(std::function<std::optional<pull_answer>(const pull_request&)> what) {
     state_->on_pull = std::move(what);
   }
-  /// Asks again for everything that is held.
+  /// Calls the functions again for every half that is held.
   void release() { fixture_.send(handle_, tick_atom_v); }
 
   const std::vector<push_request>& pushes() const { return state_->pushes; }
   const std::vector<pull_request>& pulls() const { return state_->pulls; }
   const std::vector<view>& views() const { return state_->views; }
   std::size_t requests() const { return state_->requests; }
-  /// Halves that have no answer yet.
+  /// Pushes without an answer.
   std::size_t held_pushes() const {
     return held_with([](const held& x) { return x.what.push && !x.answer.pushed; });
   }
@@ -159,7 +159,7 @@ private:
     return static_cast<std::size_t>(std::count_if(state_->open.begin(), state_->open.end(), is));
   }
 
-  /// Whether a half has its answer; `why`: where it failed.
+  /// Returns whether a half has its answer or has failed; `why`: the error of a failed half.
   template <class Asked, class Answer, class Ask>
   static bool settle(const std::optional<Asked>& asked, std::optional<Answer>& answer,
                      const Ask& ask, std::optional<failure>& why) {
@@ -209,7 +209,7 @@ private:
   actor handle_;
 };
 
-/// Records reports; the test plays the coordinator's part with `order`.
+/// Records the reports; the test plays the coordinator's part with `order`.
 class fake_coordinator {
 public:
   explicit fake_coordinator(actor_fixture& f)

@@ -1,4 +1,4 @@
-// A kv_service that answers what a function says.
+// A kv_service that answers each request with the result of a function.
 #pragma once
 
 #include "actors/reply_batch.hpp"
@@ -13,10 +13,10 @@
 
 namespace troupe::test {
 
-/// Nothing: the request is never answered.
+/// Returns the answer to a request; nullopt leaves it without an answer.
 using answer_function = std::function<std::optional<std::variant<reply, failure>>(const request&)>;
 
-/// `seen`: called with the number of requests of each list that comes.
+/// `seen` is called with the number of requests in each list that arrives.
 inline kv_service spawn_answering(
   caf::actor_system& system, answer_function answer,
   std::function<void(std::size_t)> seen = [](std::size_t) {}) {

@@ -1,4 +1,4 @@
-// Both ends of an arena while the other one does what it likes. Input: a list of acts.
+// Fuzzes both ends of an arena while the opposite end misbehaves. Input: a list of acts.
 #include "actors/transport/frames/arena_reader.hpp"
 #include "actors/transport/frames/arena_writer.hpp"
 #include "tests/serialization/fuzz_main.hpp"
@@ -40,8 +40,8 @@ public:
     }
   }
 
-  /// Back to one free run, from which every input begins. Whatever the reader did, none of the
-  /// memory is lost for good.
+  /// Makes the arena one free run again: every input begins there. The reader can lose none of the
+  /// memory for good.
   void reset() {
     held_.clear();
     std::memset(whole_.data(), 0, granule_bytes);
@@ -66,7 +66,7 @@ private:
         std::abort();
       return;
     }
-    // What a writer of ours places, a reader of ours can read.
+    // A slot that our writer places can be read by our reader.
     const auto found = reader_->slot(slot, bytes);
     if (!found || *found->get() != std::byte{1} || found->get()[bytes - 1] != std::byte{1})
       std::abort();
@@ -90,7 +90,7 @@ private:
     held_.pop_back();
   }
 
-  std::vector<std::shared_ptr<const std::byte>> held_; ///< First: it outlives both ends.
+  std::vector<std::shared_ptr<const std::byte>> held_; ///< Declared first: outlives both ends.
   std::unique_ptr<arena_writer> writer_;
   descriptor memory_;
   std::shared_ptr<arena_reader> reader_;

@@ -1,4 +1,4 @@
-// Chunks as a peer sends them, for fuzz targets.
+// Makes chunks as a peer sends them, for fuzz targets.
 #pragma once
 
 #include "actors/transport/frames/chunk.hpp"
@@ -19,7 +19,8 @@ inline void append(std::vector<std::byte>& to, std::span<const std::byte> bytes)
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// Frames of a few random messages, each class in order and cut anywhere, with signs of life.
+/// Returns frames of one to three random messages, cut anywhere, with signs of life. Chunks of a
+/// class stay in order.
 inline std::vector<std::byte> random_chunks(random_source& random) {
   std::array<std::vector<std::byte>, traffic_classes> waiting;
   for (auto count = 1 + random.below(3); count > 0; --count) {
@@ -41,9 +42,9 @@ inline std::vector<std::byte> random_chunks(random_source& random) {
   return made;
 }
 
-/// Whether anything looks like the prefix of a frame with so large a segment: to allocate one takes
-/// long, and it cannot be complete.
-__attribute__((no_sanitize("address", "undefined", "coverage"))) // It is the harness's own.
+/// Returns whether some bytes look like a frame's prefix with a segment of `segment_bytes_max` or
+/// more. Allocating such a segment takes long, and the frame cannot be complete.
+__attribute__((no_sanitize("address", "undefined", "coverage"))) // The scan is part of the harness.
 inline bool
 has_large_segment(std::span<const std::byte> bytes, std::size_t segment_bytes_max) {
   for (std::size_t at = 0; at + 16 <= bytes.size(); ++at) {

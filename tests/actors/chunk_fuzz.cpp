@@ -1,5 +1,5 @@
-// A link's bytes after the preamble, as a peer sends them, cut anywhere. Input: what the peer is,
-// how the bytes are cut, the bytes.
+// Fuzzes a link's bytes after the preamble, cut anywhere. Input: the kind of peer, how the bytes
+// are cut, the bytes.
 #include "actors/transport/frames/chunk_reader.hpp"
 #include "tests/actors/chunk_bytes.hpp"
 #include "tests/serialization/frame_bytes.hpp"
@@ -31,7 +31,7 @@ public:
       reader_.admit(nullptr);
   }
 
-  /// As a connection does with what a read brought.
+  /// Takes the bytes of one read, as a connection does.
   void take(std::span<const std::byte> bytes) {
     const auto direct = reader_.direct();
     const std::size_t in_place = std::min(direct.size(), bytes.size());

@@ -1,5 +1,5 @@
-// unpack() with any bytes, and pack() with any floats. Input: encoding, count of elements (u16),
-// whether there are many more of them, bytes.
+// Fuzzes unpack() with any bytes and pack() with any floats. Input: encoding, count of elements
+// (u16), whether 65,000 more follow, bytes.
 #include "actors/tables/packing.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
@@ -13,11 +13,11 @@ using namespace troupe::test;
 namespace {
 
 constexpr std::size_t head_bytes = 4;
-constexpr std::uint32_t count_end = 1200;   ///< Of most inputs, so that many are tried.
-constexpr std::uint32_t many_more = 65'000; ///< With some more, two stretches of topk.
+constexpr std::uint32_t count_end = 1200;   ///< Most inputs are short, so that many are tried.
+constexpr std::uint32_t many_more = 65'000; ///< With these, topk has two stretches.
 constexpr std::uint8_t is_many = 7;
 
-/// Aligned as a link's payload is.
+/// A buffer aligned as a link's payload is.
 struct aligned_bytes {
   explicit aligned_bytes(std::size_t size) : words(size / 8 + 1), size_bytes(size) {}
   std::span<std::byte> span() { return std::as_writable_bytes(std::span{words}).first(size_bytes); }
@@ -32,7 +32,7 @@ compression compression_of(random_source& random) {
   return {how, has_fraction ? fractions[random.below(fractions.size())] : 0};
 }
 
-/// What was packed can be unpacked, and where a rest is kept, nothing is lost but a rounding.
+/// Checks that packed values can be unpacked. With a residual, topk and randomk lose no value.
 void check_round_trip(random_source& random, std::span<const float> x) {
   const auto how = compression_of(random);
   std::vector<float> residual(how.keeps_residual() ? x.size() : 0);

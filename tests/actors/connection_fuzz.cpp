@@ -1,4 +1,4 @@
-// A whole connection, from the first byte that an accepted peer sends. Input: what this side is,
+// Fuzzes a whole connection from the first byte of an accepted peer. Input: kind of the acceptor,
 // how the stream behaves, the bytes.
 #include "actors/transport/connection.hpp"
 #include "tests/actors/chunk_bytes.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t secret = 12345;
 constexpr std::size_t segment_bytes_max = std::size_t{32} << 10;
 
-/// Brings the input, and takes what is written as its first bytes say.
+/// Delivers the input; its first bytes choose how much of each write is taken.
 class scripted_stream final : public stream {
 public:
   scripted_stream(std::uint64_t script, std::span<const std::byte> bytes, int poll_descriptor)
@@ -78,7 +78,7 @@ private:
   const int poll_descriptor_;
 };
 
-/// What may happen, in this order: opened, received, lost; or rejected alone.
+/// Checks the order of events: opened, received, lost; or rejected alone.
 struct events_seen {
   bool opened = false;
   bool ended = false;

@@ -6,6 +6,8 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +34,9 @@ inline job_spec job_of_mode(consistency_mode mode, std::uint32_t servers = 2,
   return job;
 }
 
+/// An event's fields: names and values as text.
+using event_texts = std::map<std::string, std::string>;
+
 /// asp, three servers.
 inline job_spec job_of_replicas(std::uint32_t replicas, std::uint64_t batches = 1000,
                                 consistency_mode mode = consistency_mode::asp) {
@@ -40,7 +45,7 @@ inline job_spec job_of_replicas(std::uint32_t replicas, std::uint64_t batches = 
   return job;
 }
 
-/// A coordinator, and the last orders of everyone. Members are driven by hand.
+/// Holds a coordinator and the last `orders` of each member. Members are driven by hand.
 struct coordinator_fixture {
   explicit coordinator_fixture(job_spec what, coordinator_options how = {},
                                storage::coordinator_state stored = {},
@@ -64,7 +69,7 @@ struct coordinator_fixture {
       } else if (const auto* state = std::get_if<persist_effect>(&effect)) {
         persisted.push_back(state->state);
       } else if (const auto* event = std::get_if<event_effect>(&effect)) {
-        events.push_back(event->text);
+        events.push_back(event->what);
       }
     }
   }
@@ -81,14 +86,14 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are
-  /// promised clock 0.
+  /// Reports as a server that follows its `orders`: its replicas are loaded and sealed, candidates
+  /// are promised clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_status body;
     body.address = "s" + std::to_string(incarnation);
     if (!last.contains(who))
-      receive(who, body); // It has just started.
+      receive(who, body); // The server has just started.
     if (!last.contains(who))
       return;
     body.chains = obeying(who, marks).chains;
@@ -99,7 +104,7 @@ struct coordinator_fixture {
     return !record.active.members.empty() && record.active.members.front() == who;
   }
 
-  /// What a server says that does as it is told and knows all workers.
+  /// Returns the status of a server that follows its `orders` and knows all workers.
   server_status obeying(const member_id& who, std::uint64_t marks) {
     const auto& mine = std::get<desired_server>(last.at(who).body);
     server_status body;
@@ -125,7 +130,7 @@ struct coordinator_fixture {
     return body;
   }
 
-  /// The same with a part of a checkpoint, as asked for, of each chain that it leads.
+  /// Reports with the requested checkpoint part of each chain that the server leads.
   void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
             std::uint64_t failed = 0) {
     const member_id who{role::server, index, {incarnation}};
@@ -142,7 +147,7 @@ struct coordinator_fixture {
     receive(who, std::move(body));
   }
 
-  /// It could not read the checkpoint that its chain is to begin with.
+  /// Returns the status of a server that could not read the checkpoint its chain begins with.
   server_status unreadable(std::uint32_t index, std::uint64_t incarnation, std::uint64_t checkpoint,
                            const std::string& why) {
     const member_id who{role::server, index, {incarnation}};
@@ -197,7 +202,7 @@ struct coordinator_fixture {
     keep(effects);
   }
 
-  /// These servers join, found their chains, and begin to serve.
+  /// The servers join, found their chains and begin to serve.
   void serve(const std::map<std::uint32_t, std::uint64_t>& servers, std::uint64_t marks = 0) {
     for (int round = 0; round < 3; ++round)
       for (const auto& [index, incarnation] : servers)
@@ -224,7 +229,7 @@ struct coordinator_fixture {
   const desired_server& desired_of_server(std::uint32_t index, std::uint64_t incarnation) {
     return std::get<desired_server>(last.at({role::server, index, {incarnation}}).body);
   }
-  /// The chains in which it has a part, as it was told.
+  /// Returns the chains of which the server's `orders` make it a member.
   std::vector<desired_chain> chains_of(std::uint32_t index, std::uint64_t incarnation) {
     auto chains = desired_of_server(index, incarnation).chains;
     std::erase_if(chains, [&](const desired_chain& x) {
@@ -232,18 +237,18 @@ struct coordinator_fixture {
     });
     return chains;
   }
-  /// What the server was told of its only chain.
+  /// Returns the record of the server's only chain, from its `orders`.
   chain_metadata record_of(std::uint32_t index, std::uint64_t incarnation) {
     const auto chains = chains_of(index, incarnation);
     REQUIRE(chains.size() == 1);
     return chains.front().record;
   }
-  /// As persisted last.
+  /// Returns the record as it was persisted last.
   const chain_metadata& record(std::uint32_t chain) const {
     return persisted.back().chains.at(chain);
   }
-  /// "0.100 1.101 +2.102": servers of the chain with their incarnations; "..., then ..." what is
-  /// proposed.
+  /// Returns the servers of the chain with their incarnations: "0.100 1.101 +2.102". A proposed
+  /// configuration follows as ", then ...".
   std::string text_of(std::uint32_t chain) const {
     const auto text = [](const chain_config& config) {
       std::string all;
@@ -263,14 +268,33 @@ struct coordinator_fixture {
   const desired_state& all_desired(role kind, std::uint32_t index, std::uint64_t incarnation) {
     return last.at({kind, index, {incarnation}});
   }
-  bool told(const std::string& text) const {
-    return std::any_of(events.begin(), events.end(),
-                       [&](const std::string& x) { return x.find(text) != std::string::npos; });
+  /// Returns whether an event of the kind has all these fields, written as text.
+  bool told(event_kind kind, const event_texts& fields = {}) const {
+    return times_told(kind, fields) > 0;
+  }
+  std::ptrdiff_t times_told(event_kind kind, const event_texts& fields = {}) const {
+    const auto text = [](const event_value& value) {
+      if (const auto* count = std::get_if<std::uint64_t>(&value))
+        return std::to_string(*count);
+      if (const auto* number = std::get_if<double>(&value))
+        return std::to_string(std::llround(*number));
+      return std::get<std::string>(value);
+    };
+    return std::ranges::count_if(events, [&](const job_event& x) {
+      return x.kind == kind && std::ranges::all_of(fields, [&](const auto& field) {
+               const auto* const value = x.find(field.first);
+               return value != nullptr && text(*value) == field.second;
+             });
+    });
+  }
+  bool told_loss() const { return told(event_kind::worker_lost) || told(event_kind::server_lost); }
+  bool told_rollback() const {
+    return told(event_kind::shard_restored) || told(event_kind::shard_restarted);
   }
 
   job_spec job;
   coordinator_options options;
-  bool recovered = false; ///< Whether servers kept what their chains had acknowledged.
+  bool recovered = false; ///< Whether servers kept the acknowledged state of their chains.
   time_point now{10s};
   std::optional<coordinator> boss;
   std::uint64_t sequence = 0;
@@ -278,10 +302,10 @@ struct coordinator_fixture {
   std::map<member_id, int> sent;
   std::vector<troupe::death> deaths;
   int finds = 0;
-  std::vector<std::uint64_t> passed_over; ///< By the last search.
+  std::vector<std::uint64_t> passed_over; ///< Passed over by the last search.
   std::vector<storage::manifest> commits;
   std::vector<storage::coordinator_state> persisted;
-  std::vector<std::string> events;
+  std::vector<job_event> events;
 };
 
 inline storage::coordinator_state state_of(const coordinator_fixture& before) {

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct fixture {
-  /// Notes numbers and the thread that it runs on.
+  /// Returns an actor that records numbers and the thread it runs on.
   caf::actor recorder(caf::actor next = {}) {
     return system.spawn([this, next](caf::event_based_actor* self) -> caf::behavior {
       return {[=, this](int x) {
@@ -38,11 +38,11 @@ struct fixture {
 
   actor_config config;
   caf::actor_system system{config};
-  std::vector<int> seen; ///< Of actors that run one after the other.
+  std::vector<int> seen; ///< Written by actors that run one after the other.
   std::vector<std::thread::id> threads;
 };
 
-/// Until the launch of `who` is over: then the scheduler does not run it.
+/// Blocks until the launch of `who` is over: then the scheduler does not run it.
 void await_idle(caf::actor_system& system, const caf::actor& who) {
   caf::scoped_actor self{system};
   self->request(who, 10s, 0).receive([] {}, [](const caf::error&) {});

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A member that is nothing but its port.
+/// A member that consists of its port only.
 struct fixture : actor_fixture {
   fixture() : coordinator(*this) {
     handle = owned(system.spawn([this](troupe::member_handle::pointer self) {

@@ -17,7 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An actor that asks, and a partner who answers numbers at once and pushes when the test says so.
+/// An actor that sends requests. Its partner answers numbers at once, and all else when the test
+/// says so.
 struct asking_fixture {
   explicit asking_fixture(late_replies late) : requests(1s, late) {
     partner = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
@@ -58,7 +59,7 @@ struct asking_fixture {
   open_requests requests;
   actor_fixture f;
   std::vector<caf::typed_response_promise<int>> held;
-  bool failing = false; ///< What was held is answered with an error.
+  bool failing = false; ///< The partner answers held requests with an error.
   caf::actor partner, responder;
 };
 
@@ -124,11 +125,11 @@ TEST_CASE("a deadline leaves time for the payload, and for those that are open b
   t.f.send(t.responder, ten_seconds);
   t.f.send(t.responder, ten_seconds);
   CHECK(expired(10'900ms) == 0);
-  CHECK(expired(100ms) == 1); // 1 s and its own 10 s.
+  CHECK(expired(100ms) == 1); // The first request had 1 s and its own 10 s.
   CHECK(expired(9'900ms) == 1);
-  CHECK(expired(100ms) == 2); // 10 s more.
+  CHECK(expired(100ms) == 2); // The second request had 10 s more.
   t.f.send(t.responder, ten_seconds);
-  t.f.send(t.partner, step_atom_v); // What is answered counts no more.
+  t.f.send(t.partner, step_atom_v); // An answered request counts no more.
   t.f.send(t.responder, tick_atom_v);
   t.log.clear();
   CHECK(expired(1000ms) == 1);

@@ -1,5 +1,5 @@
-// A small run of workers and two chains in random order, recorded: no actors, and all that a record
-// has to cope with: old gradients, workers that die, batches that come twice.
+// Records a small run of workers and two chains in random order, without actors. The record has old
+// gradients, workers that die and batches that come twice.
 #pragma once
 
 #include "actors/protocol/worker/router.hpp"
@@ -23,8 +23,8 @@
 
 namespace troupe::test {
 
-/// A dense table of several blocks and a sparse one, adam and steps by staleness: every change of
-/// order or version shows.
+/// A dense table of several blocks and a sparse one, with adam and steps scaled by staleness. Every
+/// change of order or version shows.
 inline job_spec recorded_job(const consistency& sync) {
   job_spec job;
   job.name = "recorded";
@@ -94,7 +94,7 @@ public:
       throw std::runtime_error{"no record begun"};
   }
 
-  /// With `killed` of a hundred deliveries its worker dies.
+  /// At `killed` of a hundred deliveries the worker dies.
   void run(unsigned killed) {
     for (;;) {
       for (auto& each : workers_)
@@ -121,13 +121,13 @@ public:
   std::uint64_t repeated() const { return repeated_; }
   std::uint64_t staleness() const { return staleness_; }
 
-  /// What the chains hold: the dense table, and the rows of these keys.
+  /// Returns the values of the dense table and the rows of these keys.
   std::vector<float> parameters(const std::vector<std::uint64_t>& keys) const {
     auto way = make_router();
     router_effects effects;
     way.ask({1}, {{}, question(keys)}, {}, effects);
     for (std::size_t i = 0; i < effects.size(); ++i) {
-      const auto each = effects[i]; // More may follow.
+      const auto each = effects[i]; // A copy, because `effects` may grow.
       if (const auto* part = std::get_if<send_part_effect>(&each)) {
         auto found = chains_[part->to.chain.value].values->read(*part->what.pull, {});
         way.answered(part->part, {{}, std::move(found)}, {}, effects);
@@ -145,7 +145,7 @@ public:
     return {};
   }
 
-  /// All dense elements and some rows.
+  /// Returns a pull of all dense elements and the rows of these keys.
   pull_request question(const std::vector<std::uint64_t>& keys) const {
     const auto kept = std::make_shared<std::vector<std::uint64_t>>(keys);
     pull_request all;

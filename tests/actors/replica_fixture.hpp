@@ -16,7 +16,7 @@
 
 namespace troupe::test {
 
-/// A gradient with this base version is not finite.
+/// Marks a gradient as not finite when it is its base version.
 constexpr std::uint64_t bad_base = 666;
 
 inline member_id server(std::uint32_t index, std::uint64_t incarnation = 1) {
@@ -31,7 +31,7 @@ struct state_copy {
   std::vector<shard_partition> partitions;
   std::vector<std::string> steps;
 };
-/// A joiner asks for it.
+/// A joiner's request for the state.
 struct copy_request_of {
   config_id config;
 };
@@ -74,7 +74,7 @@ struct replica_node {
   void pull(std::uint64_t token, const step_header& step, bool latest = true) {
     read(token, pull_request{.step = step, .latest = latest, .ranges = {}});
   }
-  /// Of table 0.
+  /// Pulls from table 0.
   void read(std::uint64_t token, pull_request what) {
     what.ranges = {{{0}, 0, 0}};
     event([&](auto& effects) { decide.pull({token}, what, now, effects); });
@@ -149,9 +149,9 @@ struct replica_node {
   member_id self;
   time_point now{0};
   replica decide;
-  std::vector<std::string> steps; ///< Its values.
+  std::vector<std::string> steps; ///< The values: a list of steps.
   std::deque<letter_variant> sent;
-  lines told; ///< To those who asked.
+  lines told; ///< Effects for the clients.
   std::function<void(const shard_effect&)> on_told;
 };
 

@@ -11,7 +11,7 @@
 
 namespace troupe::test {
 
-/// Three servers, the first two of which found the chain; letters go where the test sends them.
+/// Three servers, the first two of which found the chain. Messages go where the test sends them.
 struct trio {
   explicit trio(std::vector<consistency> modes = {asp()}, replica_options options = {})
       : job(job_of(modes)), head(job, server(0), true, options),
@@ -38,7 +38,7 @@ struct trio {
       x->tick();
   }
 
-  /// Everything that was sent arrives, until nothing more is.
+  /// Delivers sent messages until no more are sent.
   void deliver() {
     for (bool any = true; any;) {
       any = false;

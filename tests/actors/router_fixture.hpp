@@ -1,4 +1,4 @@
-// A router and its effects as lines of text.
+// Shows a router and its effects as lines of text.
 #pragma once
 
 #include "actors/protocol/worker/router.hpp"
@@ -30,10 +30,10 @@ inline job_spec routed_job() {
   return job;
 }
 
-/// Incarnation of server s: 100 + s.
+/// Returns server s with incarnation 100 + s.
 inline member_id routed_server(std::uint32_t index) { return {role::server, index, {100 + index}}; }
 
-/// Partition p is of chain p % 2, whose head is the server of its number; all serve.
+/// Partition p is of chain p % 2; chain c has server c as its head. All chains serve.
 inline view routed_view(const job_spec& job, std::uint64_t config = 1) {
   view made{{config}, {1}, {}, {}};
   for (std::uint32_t s = 0; s < job.servers; ++s)
@@ -51,7 +51,7 @@ inline std::shared_ptr<float> numbers(std::size_t count) {
   return made;
 }
 
-/// A push of all tables.
+/// Returns a push of all tables.
 inline push_request whole_push(const job_spec& job, std::uint64_t batch = 0) {
   push_request made;
   made.step.batch = {batch};
@@ -71,7 +71,7 @@ inline pull_request whole_pull(const job_spec& job, std::uint64_t batch = 0) {
   return made;
 }
 
-/// What a server answers to `asked`.
+/// Returns a server's pull reply to `asked`.
 inline pull_reply answer_to(const pull_request& asked, std::uint64_t version) {
   pull_reply made{version, {}};
   for (const auto& where : asked.ranges)
@@ -110,7 +110,7 @@ inline std::string text_of(const router_effect& effect) {
 
 using texts = std::vector<std::string>;
 
-/// Every call returns its effects, one line each; `sent` keeps what went out.
+/// Every call returns its effects, one line each; `sent` keeps the requests to servers.
 struct router_fixture {
   explicit router_fixture(bool with_view = true) : decide(job) {
     if (with_view)
@@ -131,7 +131,7 @@ struct router_fixture {
     return run([&](auto& effects) { decide.answered({part}, std::move(answer), now, effects); });
   }
   texts pushed(std::uint64_t part, push_reply answer = {}) { return answered(part, {answer, {}}); }
-  /// With just what was asked for.
+  /// Answers the part with the requested ranges.
   texts pulled(std::uint64_t part, std::uint64_t version = 0) {
     return answered(part, {{}, answer_to(*last_of(part).what.pull, version)});
   }

@@ -1,4 +1,5 @@
-// A shard in a chain of one or, where commits are held back, of more; its effects as lines of text.
+// A shard whose commits come at once (a chain of one) or are held back; its effects as lines of
+// text.
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
@@ -14,7 +15,7 @@
 
 namespace troupe::test {
 
-/// One pass of `batches` batches, and a table "t0", "t1", ... for each mode.
+/// Returns a job of one pass of `batches` batches, with a table "t0", "t1", ... for each mode.
 inline job_spec job_of(const std::vector<consistency>& modes, std::uint32_t workers = 2,
                        std::uint64_t batches = 16) {
   job_spec job;
@@ -61,7 +62,7 @@ inline std::string text_of(const std::vector<table_id>& tables) {
   return text;
 }
 
-/// Its pushes or, where another replica proposed it, its batches.
+/// Names the entry's pushes or, where another replica proposed it, its batches.
 inline std::string text_of(const propose_effect& entry) {
   std::string text;
   for (const request_token token : entry.pushes)
@@ -103,7 +104,7 @@ inline std::string text_of(const shard_effect& effect) {
 
 using lines = std::vector<std::string>;
 
-/// Every call returns what happened, one line for each effect.
+/// Every call returns its effects, one line each.
 struct shard_fixture {
   explicit shard_fixture(job_spec of, std::vector<shard_partition> partitions = {},
                          std::vector<clock_entry> workers = {member(0), member(1)})
@@ -149,7 +150,7 @@ struct shard_fixture {
     return carry_out(effects);
   }
 
-  /// The oldest pending entry is final.
+  /// Makes the oldest pending entry final.
   lines commit() {
     shard_effects effects;
     decide.commit(effects);
@@ -222,9 +223,9 @@ struct shard_fixture {
   job_spec job;
   shard decide;
   time_point now{0};
-  std::deque<propose_effect> log; ///< What is pending, oldest first.
+  std::deque<propose_effect> log; ///< Pending entries, oldest first.
   bool hold_commits = false;
-  bool not_finite = false; ///< Steps fail.
+  bool not_finite = false; ///< Makes steps fail.
 };
 
 } // namespace troupe::test

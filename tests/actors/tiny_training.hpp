@@ -29,7 +29,7 @@ inline trainer_factory trainers(gradient_function what) {
   return [what] { return std::make_unique<scripted_trainer>(what); };
 }
 
-/// Every element gets the same gradient.
+/// Returns a trainer that gives every element the same gradient.
 inline gradient_function constant_gradient(float value) {
   return [value](const batch&, const_tensors, mutable_tensors gradients) {
     for (const auto& table : gradients)
@@ -39,7 +39,7 @@ inline gradient_function constant_gradient(float value) {
   };
 }
 
-/// Loss (x - 3)^2 / 2 of every element.
+/// Computes the loss (x - 3)^2 / 2 of every element.
 inline double to_three(const batch&, const_tensors parameters, mutable_tensors gradients) {
   double loss = 0;
   for (std::size_t t = 0; t < gradients.size(); ++t)
@@ -50,7 +50,7 @@ inline double to_three(const batch&, const_tensors parameters, mutable_tensors g
   return loss;
 }
 
-/// Every batch pulls each element somewhere else, so orders and versions show.
+/// Each batch pulls every element to another value, so orders and versions show.
 inline double noisy(const batch& work, const_tensors parameters, mutable_tensors gradients) {
   for (std::size_t t = 0; t < gradients.size(); ++t)
     for (std::size_t i = 0; i < gradients[t].size(); ++i)
@@ -65,7 +65,7 @@ inline table_spec table_of(const std::string& name, std::uint64_t size) {
   return made;
 }
 
-/// Two tables, one of several blocks.
+/// Returns a graph of two tables, one of several blocks.
 inline graph tiny_graph(const run_options& options, std::uint64_t samples, gradient_function what) {
   graph g;
   auto parameters = g.servers(options.configured({table_of("w", 9000), table_of("bias", 5)}));

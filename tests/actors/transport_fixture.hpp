@@ -1,4 +1,4 @@
-// Two ends for tests of links: a transport that records what happens on it, and a bare socket that
+// Two ends for tests of links: a transport that records its events, and a bare socket that
 // misbehaves.
 #pragma once
 
@@ -51,7 +51,7 @@ inline std::vector<std::byte> chunks_of(traffic_class traffic, std::span<const s
   return made;
 }
 
-/// A message as it goes over a link that carries nothing else; a hello follows its preamble.
+/// Returns a message's bytes on a link that carries no other message. A hello follows its preamble.
 inline std::vector<std::byte> bytes_of(const message& what) {
   std::vector<std::byte> made;
   if (const auto* first = std::get_if<hello>(&what)) {
@@ -65,7 +65,7 @@ inline std::vector<std::byte> bytes_of(const message& what) {
   return made;
 }
 
-/// What a link may travel over.
+/// A kind of connection that a link may use.
 struct link_kind {
   const char* name;
   transport_options options;
@@ -74,7 +74,7 @@ inline std::vector<link_kind> link_kinds() {
   return {{"TCP", {.unix_sockets = false}}, {"Unix", {.arena = false}}, {"arena", {}}};
 }
 
-/// Numbers that tell positions and tensors apart.
+/// Returns numbers that tell positions and tensors apart.
 inline std::shared_ptr<float> pattern(std::size_t count, std::uint32_t seed) {
   static buffer_pool pool;
   auto made = pool.floats(count);
@@ -90,7 +90,7 @@ inline request_message push_of(std::uint64_t number, std::size_t count, std::uin
   return {number, {std::move(push), {}}};
 }
 
-/// Within 10 s.
+/// Waits until `holds` is true; returns false after 10 s.
 template <class Condition>
 bool wait_until(Condition holds) {
   const auto deadline = steady_clock::now() + 10s;
@@ -117,7 +117,7 @@ public:
 
   endpoint listen() { return *links.listen({"127.0.0.1", 0}); }
 
-  /// Waits until `holds`, called under the lock, is true. False after 10 s.
+  /// Waits until `holds`, called under the lock, is true. Returns false after 10 s.
   template <class Condition>
   bool wait(Condition holds) {
     std::unique_lock lock{mutex};
@@ -150,9 +150,9 @@ public:
   std::vector<failure> lost;
   std::vector<failure> rejected;
   std::vector<std::string> hampered;
-  bool broken_promise = false; ///< Something followed `lost`, or it came twice.
+  bool broken_promise = false; ///< A callback followed `lost`, or `lost` came twice.
   std::map<std::uint64_t, bool> ended;
-  transport links; ///< Last: its thread uses the others.
+  transport links; ///< Last member: its thread uses the others.
 
 private:
   link_events recording_events() {
@@ -190,7 +190,7 @@ private:
   }
 };
 
-/// A peer without manners.
+/// A peer that does not keep to the protocol.
 class bare_peer {
 public:
   explicit bare_peer(const endpoint& where) {
@@ -204,7 +204,7 @@ public:
            == static_cast<ssize_t>(bytes.size());
   }
   bool send(const message& what) const { return send(bytes_of(what)); }
-  /// Reads and forgets until the other side closes. False after 10 s.
+  /// Reads and drops bytes until the other side closes. Returns false after 10 s.
   bool wait_end() const {
     const auto deadline = steady_clock::now() + 10s;
     std::byte scratch[4096];
@@ -213,7 +213,7 @@ public:
         return true;
     return false;
   }
-  /// What has arrived by now.
+  /// Returns the bytes that have arrived so far.
   std::vector<std::byte> receive() const {
     std::vector<std::byte> bytes(1 << 16);
     const auto size = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);

@@ -1,4 +1,4 @@
-// Whole jobs in one process, and an observer that takes what they end with.
+// Runs whole jobs in one process, with an observer that takes their final parameters.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -25,7 +25,7 @@ struct run_result {
   std::uint64_t batches_done = 0;
 };
 
-/// An observer that fetches the parameters when the job is finished, then lets it end.
+/// An observer that fetches the parameters of the finished job, then lets the job end.
 struct watcher_state {
   watcher_state() = default;
   run_result found;

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Short waits until it spins again.
+/// Returns the number of short waits until `spin` spins again; at most 1000.
 int short_waits_before_spin(adaptive_spin& spin) {
   int count = 0;
   for (; spin.get() == 0ns && count < 1000; ++count)

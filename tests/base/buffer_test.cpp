@@ -21,7 +21,7 @@ TEST_CASE("buffers are aligned, padded to 64 bytes and writable") {
   for (std::size_t size : {0, 1, 63, 64, 65, 1000, 4096, 65'537, 1 << 20, 5'000'000}) {
     const auto buffer = pool.bytes(size);
     CHECK(is_aligned(buffer.get()));
-    // A sanitizer would see the end.
+    // A sanitizer would report a write past the end.
     std::memset(buffer.get(), 1, (size + 63) / 64 * 64);
   }
   const auto values = pool.floats(1000);
@@ -89,7 +89,7 @@ TEST_CASE("threads share a pool and each has its own memory") {
         std::memset(buffer.get(), id, size);
         for (std::size_t at = 0; at < size; at += 64)
           if (buffer.get()[at] != static_cast<std::byte>(id))
-            throw 0; // Ends the program: another thread wrote here.
+            throw 0; // Another thread wrote here: end the program.
       }
     });
   for (auto& thread : threads)

@@ -17,7 +17,7 @@ TEST_CASE("quoted text is printable, and short") {
   CHECK(quote("a\0b\x1b[31mc"s) == "'a\\x00b\\x1b[31mc'");
   CHECK(quote("gr\xc3\xbc\xc3\x9f") == "'gr\xc3\xbc\xc3\x9f'");
   CHECK(quote("\xff\xc3") == "'\\xff\\xc3'");
-  CHECK(quote("\xe2\x80\xae") == "'\\xe2\\x80\\xae'");                   // right-to-left
+  CHECK(quote("\xe2\x80\xae") == "'\\xe2\\x80\\xae'");                   // right-to-left override
   CHECK(quote("\xc2\x9b") == "'\\xc2\\x9b'");                            // a C1 control
   CHECK(quote("\xed\xa0\x80\xc0\xaf") == "'\\xed\\xa0\\x80\\xc0\\xaf'"); // not UTF-8
   CHECK(quote(std::string(40, 'x')) == "'" + std::string(40, 'x') + "'");
@@ -48,7 +48,7 @@ TEST_CASE("any bytes become UTF-8 and come back") {
       bytes += static_cast<char>(random.below(4) == 0 ? '\\' : random.below(256));
     const auto text = escape_bytes(bytes);
     CHECK(unescape_bytes(text) == bytes);
-    CHECK_NOTHROW((void)nlohmann::json(text).dump()); // It throws where bytes are not UTF-8.
+    CHECK_NOTHROW((void)nlohmann::json(text).dump()); // dump() throws if bytes are not UTF-8.
   }
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("certs: every role gets a certificate that it can start with, and priv
   }
   CHECK(mode_of(directory) == 0700);
   const auto entries = std::filesystem::directory_iterator{directory};
-  CHECK(std::distance(begin(entries), end(entries)) == 9); // No key of the authority among them.
+  CHECK(std::distance(begin(entries), end(entries)) == 9); // The authority's key is not there.
 }
 
 TEST_CASE("certs: hosts are looked up, and this one is always among them") {

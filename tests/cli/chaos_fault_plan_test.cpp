@@ -102,7 +102,7 @@ TEST_CASE("everyone_is_a_victim_and_nobody_else") {
   CHECK(victims[kill_worker].size() == 4);
   CHECK(victims[kill_coordinator] == std::set<process_name>{{role::coordinator, 0}});
   CHECK(victims[stop_silence].size() == 3 + 4 + 1);
-  CHECK(victims[cut_in] == victims[kill_server]); // Hosts are cut off, and only servers have some.
+  CHECK(victims[cut_in] == victims[kill_server]); // Cuts hit hosts; only servers have one.
 }
 
 } // namespace chaos_fault_plan_test

@@ -28,7 +28,7 @@ struct fixture {
     return job;
   }
 
-  /// The servers of the job, and whether each has its share.
+  /// Sets the job's servers, the state of each, and the servers that are draining.
   void have(const std::map<std::uint32_t, member_state>& servers,
             std::vector<server_id> draining = {}) {
     news.desired_state.servers.clear();
@@ -42,8 +42,8 @@ struct fixture {
     }
     news.desired_state.draining = std::move(draining);
   }
-  void tell(const std::string& event) {
-    news.desired_state.events.push_back(event);
+  void tell(job_event event) {
+    news.desired_state.events.push_back(std::move(event));
     ++news.desired_state.events_total;
   }
   lines look() { return watch.look(news, now); }
@@ -64,22 +64,22 @@ constexpr auto absent = member_state::absent;
 
 TEST_CASE("servers_that_are_added_get_free_indices_and_are_waited_for") {
   fixture f{{.add = 2}};
-  f.tell("server 1 joined");
+  f.tell({event_kind::member_joined, {{"member", "server 1"}}});
   f.have({{0, active}, {2, active}});
   CHECK(f.look() == lines{"asked for server 1, server 3"});
   CHECK(f.watch.wanted() == resize{{{1}, {3}}, {}});
   f.have({{0, active}, {1, absent}, {2, active}, {3, absent}});
-  f.tell("server 3 joined");
-  f.tell("server 30 joined");
+  f.tell({event_kind::member_joined, {{"member", "server 3"}}});
+  f.tell({event_kind::member_joined, {{"member", "server 30"}}});
   CHECK(f.look() == lines{"server 3 joined"});
-  CHECK(f.watch.wanted() == resize{}); // It was heard.
+  CHECK(f.watch.wanted() == resize{}); // The coordinator has the wish.
   CHECK_FALSE(f.watch.outcome());
   f.have({{0, active}, {1, active}, {2, active}, {3, member_state::restoring}});
   CHECK(f.look().empty());
   CHECK_FALSE(f.watch.outcome());
   f.have({{0, active}, {1, active}, {2, active}, {3, active}});
-  f.tell("server 3 holds 2 chains");
-  CHECK(f.look() == lines{"server 3 holds 2 chains"});
+  f.tell({event_kind::server_placed, {{"member", "server 3"}, {"shards", std::uint64_t{2}}}});
+  CHECK(f.look() == lines{"server 3 holds 2 shards"});
   CHECK(f.is_done());
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a_server_that_the_chains_cannot_use_is_added_with_a_word") {
 TEST_CASE("servers_that_leave_are_gone_when_the_job_does_not_have_them_any_more") {
   fixture f{{.drain = {{0}, {1}}}};
   f.have({{0, active}, {1, active}, {2, active}});
-  CHECK(f.look() == lines{"asked server 0, server 1 to leave"});
+  CHECK(f.look() == lines{"draining server 0, server 1"});
   CHECK(f.watch.wanted() == resize{{}, {{0}, {1}}});
   f.have({{0, active}, {1, active}, {2, active}}, {{0}, {1}});
   CHECK(f.look().empty());
@@ -103,7 +103,7 @@ TEST_CASE("servers_that_leave_are_gone_when_the_job_does_not_have_them_any_more"
   CHECK(f.look().empty());
   CHECK_FALSE(f.watch.outcome());
   f.have({{2, active}});
-  CHECK(f.look() == lines{"server 0, server 1 are empty and have left"});
+  CHECK(f.look() == lines{"drained server 0, server 1"});
   CHECK(f.is_done());
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a_server_that_never_was_there_has_not_left") {
   f.have({{0, active}});
   f.look();
   CHECK_FALSE(f.watch.outcome());
-  CHECK(f.watch.wanted() == resize{{}, {{7}}}); // The coordinator says what is wrong with it.
+  CHECK(f.watch.wanted() == resize{{}, {{7}}}); // The coordinator reports the error.
   f.news.stop = true;
   f.news.failed = "no such server";
   f.look();
@@ -122,10 +122,10 @@ TEST_CASE("a_server_that_never_was_there_has_not_left") {
 TEST_CASE("events_of_a_new_coordinator_are_shown_from_the_first") {
   fixture f{{.add = 1}};
   f.have({{0, active}});
-  f.tell("server 1 was here");
+  f.tell({event_kind::member_rejoined, {{"member", "server 1"}}});
   f.look();
   f.news.term = 2;
-  f.news.desired_state.events = {"server 1 joined"};
+  f.news.desired_state.events = {{event_kind::member_joined, {{"member", "server 1"}}}};
   f.news.desired_state.events_total = 1;
   CHECK(f.look() == lines{"server 1 joined"});
   CHECK(f.look().empty());

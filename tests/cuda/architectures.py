@@ -1,5 +1,5 @@
 """Fails unless a program holds machine code for each architecture that it was built for, and PTX of
-the newest, which later ones compile for themselves.
+the newest one. Drivers compile this PTX for later architectures.
 
 architectures.py PROGRAM ARCHITECTURE...
 

@@ -1,4 +1,4 @@
-// Half floats, 8 bits and one bit: a stream gives the bytes of the CPU.
+// Checks that compression to half floats, 8 bits and one bit on a stream gives the CPU's bytes.
 #include "kernels/half.hpp"
 #include "kernels/int8.hpp"
 #include "kernels/onebit.hpp"
@@ -20,7 +20,8 @@ using bytes = std::vector<std::int8_t>;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-/// All exponents, both sides of every tie between neighbours in 16 bits, and what is no number.
+/// Returns floats of all exponents, ties between 16-bit neighbours and values beside them, NaN and
+/// infinities.
 std::vector<float> of_every_kind(std::size_t count) {
   numbers random{count};
   auto all = random.extremes(count);
@@ -28,7 +29,7 @@ std::vector<float> of_every_kind(std::size_t count) {
     const auto upper = static_cast<std::uint32_t>(random.next() & 0xffff0000);
     all[i] = std::bit_cast<float>(upper | 0x8000); // A tie of bf16.
     all[i + 1] = std::bit_cast<float>(upper | 0x8001);
-    all[i + 2] = std::bit_cast<float>((upper & 0xbfffffff) | 0x1000); // One of fp16.
+    all[i + 2] = std::bit_cast<float>((upper & 0xbfffffff) | 0x1000); // A tie of fp16.
     all[i + 3] = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
   }
   if (count > 3)
@@ -36,8 +37,8 @@ std::vector<float> of_every_kind(std::size_t count) {
   return all;
 }
 
-/// Blocks of 256: of usual numbers, of zeros, of the largest floats, of denormals, with NaN, with
-/// infinity, then all of it again.
+/// Returns blocks of 256 that cycle through six kinds: usual numbers, zeros, the largest floats,
+/// denormals, a NaN, an infinity.
 std::vector<float> blocks_of_every_kind(std::size_t count) {
   numbers random{count};
   auto all = random.units(count);
@@ -51,7 +52,7 @@ std::vector<float> blocks_of_every_kind(std::size_t count) {
     default: break;
     }
   if (count > 2)
-    all[0] = 127.0f, all[1] = 0.5f, all[2] = 1.5f; // Ties: the scale is 1.
+    all[0] = 127.0f, all[1] = 0.5f, all[2] = 1.5f; // These are ties: the scale is 1.
   return all;
 }
 
@@ -140,7 +141,7 @@ TEST_CASE("devices: one bit and two means are those of the CPU, step after step"
     for (int step = 0; step < 3; ++step) {
       auto values = step == 1 ? random.extremes(count) : random.units(count);
       for (std::size_t i = 0; i < std::min<std::size_t>(count, 1024) && step == 0; ++i)
-        values[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -0.0f : 0x1p-149f; // A block of one side.
+        values[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -0.0f : 0x1p-149f; // No value lies below zero.
       const auto x = at.upload(values);
       kernels::to_onebit(values, residual_wanted, wanted, means_wanted);
       kernels::to_onebit(at.stream(), x.span(), residual.span(), bits.span(), means.span());

@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, kernels::schedule>> plans_for(std::uint32_t d
           {"double tree", kernels::double_tree(devices, 2)}};
 }
 
-/// Floats that are no integers: their sums tell in which order they were added up.
+/// Returns floats whose sums depend on the order of the additions.
 std::vector<std::vector<float>> inputs(std::uint32_t places, std::size_t count) {
   numbers random{count};
   std::vector<std::vector<float>> all;

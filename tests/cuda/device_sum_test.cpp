@@ -13,7 +13,7 @@ namespace troupe::test::device_sum_test {
 
 namespace {
 
-/// What adds up on devices, and shares that lie on them.
+/// A `device_sum` with shares that lie on its devices.
 struct sum_bench {
   sum_bench(std::unique_ptr<device_platform> opened, std::vector<std::uint32_t> where,
             std::size_t length, const device_sum_options& options = {})
@@ -31,14 +31,14 @@ struct sum_bench {
       shares.push_back({devices[i], there[i].span(), factors[i]});
   }
 
-  /// Three stretches of the result.
+  /// Cuts `out` into three stretches.
   std::vector<std::span<float>> stretches(std::vector<float>& out) const {
     const std::span<float> all{out};
     const std::size_t first = count / 3, second = count / 2;
     return {all.first(first), all.subspan(first, second), all.subspan(first + second)};
   }
 
-  /// What a share brings to the sum: values times the factors of their stretch.
+  /// Returns share i's part of the sum: its values times the factor of their stretch.
   std::vector<float> scaled(std::size_t i) const {
     auto made = values[i];
     const auto cut = stretches(made);
@@ -57,7 +57,8 @@ struct sum_bench {
   std::vector<device_share> shares;
 };
 
-/// The planned schedule on one place for each device, as the contract says.
+/// Returns the result of the planned schedule with one place for each device, as `device_sum`
+/// promises.
 std::vector<float> by_hand(const std::vector<std::vector<float>>& places, std::size_t count) {
   const auto n = static_cast<std::uint32_t>(places.size());
   if (n == 1)
@@ -84,7 +85,7 @@ TEST_CASE("devices: a sum has the bytes of the planned schedule on the scaled sh
       CAPTURE(n);
       CAPTURE(count);
       std::vector<std::uint32_t> devices;
-      for (std::uint32_t i = n; i-- > 0;) // Who comes first changes nothing.
+      for (std::uint32_t i = n; i-- > 0;) // The order of devices has no effect.
         devices.push_back(i);
       sum_bench with{std::move(on), devices, count};
       std::vector<std::vector<float>> places(n);

@@ -18,7 +18,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
          && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-/// The back end of the CPU is held to float64 in tests/kernels/optimizer_test.cpp.
+/// Checks a step on the device against the CPU's. tests/kernels/optimizer_test.cpp compares the
+/// CPU's with float64.
 void check_like_cpu(device_platform& on, const step_options& options, std::size_t count,
                     bool extreme) {
   numbers random{count};
@@ -26,7 +27,7 @@ void check_like_cpu(device_platform& on, const step_options& options, std::size_
   const auto values = [&](std::size_t n) { return extreme ? random.extremes(n) : random.units(n); };
   const auto weights = values(count), gradient = values(count);
   auto state = values(states);
-  for (float& x : state) // Sums of squares, where there are any.
+  for (float& x : state) // Some states are sums of squares.
     x = std::fabs(x);
   std::vector<float> wanted(count), wanted_state(states);
   const bool finite =
@@ -34,7 +35,7 @@ void check_like_cpu(device_platform& on, const step_options& options, std::size_
   bench_device at{on};
   const auto w = at.upload(weights), s = at.upload(state), g = at.upload(gradient);
   const auto flag = at.upload(std::vector<std::uint32_t>{0});
-  // In place: outputs are the very spans of their inputs.
+  // The step is in place: outputs are the spans of the inputs.
   kernels::optimizer_step(at.stream(), w.span(), s.span(), w.span(), s.span(), g.span(), options,
                           flag.data());
   CHECK(same_bits(at.download(w), wanted));

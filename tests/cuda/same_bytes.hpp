@@ -1,4 +1,4 @@
-// What "the bytes of the CPU" means for floats.
+// Compares floats of a device with those of the CPU.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace troupe::test {
 
-/// Equal to the bit, but for which NaN a NaN is.
+/// Returns true if all bits are equal; any NaN equals any other.
 inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size())
     return false;

@@ -1,4 +1,4 @@
-// The k largest and k at random: a stream gives the bytes of the CPU.
+// Checks that `top_k` and `random_k` on a stream give the CPU's bytes.
 #include "kernels/sparsify.hpp"
 #include "tests/cuda/same_bytes.hpp"
 #include "tests/cuda/under_test.hpp"
@@ -11,8 +11,8 @@ namespace troupe::test::sparsify_twin_test {
 
 namespace {
 
-/// Magnitudes that are all different; of all exponents; of which many are equal, so that ties cross
-/// threads and tiles; all equal; with numbers that are not finite.
+/// Kinds of magnitudes. `extreme`: of all exponents. `few`: five values, so that ties cross threads
+/// and tiles. `same`: all equal. `not_finite`: some are NaN or infinite.
 enum class magnitudes { different, extreme, few, same, not_finite };
 
 std::vector<float> make(magnitudes which, std::size_t count, std::uint64_t seed) {
@@ -22,7 +22,7 @@ std::vector<float> make(magnitudes which, std::size_t count, std::uint64_t seed)
     switch (which) {
     case magnitudes::few: x = std::copysign(static_cast<float>(random.next() % 5) / 4, x); break;
     case magnitudes::same: x = std::copysign(0.25f, x); break;
-    case magnitudes::not_finite: // Every 37th or so: a NaN of any payload, or an infinity.
+    case magnitudes::not_finite: // One in 37 is a NaN of any payload, or an infinity.
       if (const auto drawn = random.next(); drawn % 37 == 0)
         x = drawn % 2 == 0
               ? std::numeric_limits<float>::infinity()
@@ -43,7 +43,7 @@ std::vector<std::size_t> ks_of(std::size_t count) {
   return ks;
 }
 
-/// Two steps, the second on what the first has left.
+/// Checks two steps; the second starts from the first one's residual.
 void check_top(bench_device& at, magnitudes which, std::size_t count, std::size_t k) {
   CAPTURE(static_cast<int>(which));
   CAPTURE(count);
@@ -79,7 +79,7 @@ TEST_CASE("devices: the k largest are those of the CPU, in their order, and so i
     for (const std::size_t count : {0, 1, 3, 255, 257, 1023, 1024, 1025, 20'003})
       for (const std::size_t k : ks_of(count))
         check_top(at, which, count, k);
-    // More tiles than a block has threads.
+    // There are more tiles here than a block has threads.
     check_top(at, which, 300'007, 3000);
   }
 }

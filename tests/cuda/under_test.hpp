@@ -1,5 +1,5 @@
-// On which devices the tests of this folder run: each is linked twice, with emulated devices and
-// with CUDA's.
+// Opens the devices that this folder's tests run on. Each test is linked twice: with emulated
+// devices and with CUDA's.
 #pragma once
 
 #include "kernels/devices/memory.hpp"
@@ -16,13 +16,13 @@
 
 namespace troupe::test {
 
-/// Those of awkward_sizes, and one of many blocks of CUDA threads.
+/// The sizes of `awkward_sizes`, and one of many blocks of CUDA threads.
 constexpr std::array<std::size_t, 8> device_sizes{0, 1, 3, 255, 256, 257, 4099, 100'003};
 
-/// A new one for each test case. Null where there is no device; that is then said.
+/// Opens a new platform for a test case. Prints a line and returns null if there is no device.
 std::unique_ptr<device_platform> platform_under_test();
 
-/// The value, or the end of the test with the reason.
+/// Returns the value, or fails the test with the error's text.
 template <class T>
 T must(result<T> outcome) {
   if (!outcome)
@@ -35,7 +35,7 @@ inline void must(const result<void>& outcome) {
     FAIL(outcome.error().text);
 }
 
-/// One stream of one device, and vectors that come to it and back.
+/// Copies vectors to a device and back on one stream.
 class bench_device {
 public:
   explicit bench_device(device_platform& on, std::uint32_t device = 0)

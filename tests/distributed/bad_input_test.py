@@ -1,5 +1,5 @@
-"""Whatever is typed, lies on disk or knocks at the door: one line that helps, never a crash, and
-nothing broken. --table prints what was typed and what came back.
+"""Checks that bad command lines, files and peers get one helpful line, and neither crash nor harm
+a job. --table prints each input with its answer.
 """
 import gzip
 import json
@@ -17,7 +17,7 @@ import unittest
 
 import cluster
 
-# Words, exit status, pattern of the one line. {home} is the test's directory.
+# (words, exit status, pattern of the single line). {home} is the test's directory.
 COMMAND_LINES = [
     ("--nonsense", 2, "--nonsense"),
     ("surplus", 2, "surplus"),
@@ -100,7 +100,7 @@ COMMAND_LINES = [
     ("--threads --import {home}/x.npz", 1, "cannot open .*x.npz"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
     ("--slow 9:5", 2, "no worker 9"),
-    ("--stragglers shoot", 2, "'shoot' is none of off, watch, relieve, backup, evict"),
+    ("--stragglers shoot", 2, "'shoot' is none of off, warn, rebalance, demote, evict"),
     ("--threads --stragglers evict", 2, "cannot start a worker again: use --stragglers demote"),
     ("--sync hogwild --stragglers rebalance", 2, "use --stragglers warn or off"),
     ("--straggler-time-scale 0", 2, "--straggler-time-scale"),
@@ -180,7 +180,7 @@ class BadInput(cluster.ClusterTest):
                       line.replace(str(self.home), "DIR")))
 
     def refused(self, words, status, pattern, seconds=40):
-        """It ends soon, with one line, and its status."""
+        """Checks that the program ends soon, with one line and this status."""
         words = words.split() if isinstance(words, str) else [str(word) for word in words]
         home = f"run{len(self.runs)}"
         run = cluster.Run(self.home, home, [cluster.arguments.programs / self.program, *words])
@@ -236,7 +236,7 @@ class BadInput(cluster.ClusterTest):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr,
                          "^async_sgd: cannot write its output: No space left on device\n$")
-        self.assertTrue(export.exists())  # The job itself was done.
+        self.assertTrue(export.exists())  # The job itself succeeded.
 
     def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -244,29 +244,34 @@ class BadInput(cluster.ClusterTest):
             self.refused(f"--listen 127.0.0.1:{port}", 1, "Address already in use")
 
     def test_more_members_than_full_partitions(self):
-        """A model of few values leaves most partitions empty; each chain gets one all the same."""
+        """A model of few values leaves most partitions empty, yet each chain gets a full one."""
         for words in ("--servers 4 --partitions 4", "--servers 4 --partitions 4 --threads",
                       "--servers 4 --partitions 4 --simulate", "--shards 62",
                       "--servers 64 --threads", "--servers 16"):
             with self.subTest(words):
                 run = self.finish(*words.split(), common=self.small, processes=False)
-                self.assertIn("after 1 of 1 passes", run.out)
+                self.assertIn("after 1 of 1 epochs", run.out)
                 self.note(words, run, run.out.splitlines()[-1])
 
     def test_an_address_that_no_other_host_reaches_is_told(self):
         run = self.finish("--listen", "127.0.1.1:0", common=self.small)
-        self.assertRegex(run.out, r"listening on 127\.0\.1\.1:\d+, which no other host can reach")
-        self.assertNotIn("can reach", self.finish("--listen", "127.0.0.1:0", common=self.small).out)
+        told = re.compile(r"^listening on 127\.0\.1\.1:\d+, which no other host can reach")
+        self.assertTrue(run.told("note", text=told))
+        right = self.finish("--listen", "127.0.0.1:0", common=self.small)
+        self.assert_untold(right, "note", text=re.compile("can reach"))
 
     def test_parameters_for_threads_need_no_directory(self):
         parameters = self.home / "p.npz"
         self.finish("--threads", "--export", parameters, common=self.small, processes=False)
-        run = self.finish("--threads", "--import", parameters, common=self.small, processes=False)
-        kept = re.search(r"checkpoints in (runs/\S+)", run.out)
-        self.assertTrue(kept and (run.home / kept[1]).is_dir(), run.out)
-        named = self.finish("--threads", "--import", parameters, "--run-dir", self.home / "named",
-                            common=self.small, processes=False)
-        self.assertIn(f"checkpoints in {self.home / 'named'}/checkpoints", named.out)
+        words = ("--threads", "--import", parameters, "--events", "events.jsonl")
+        run = self.finish(*words, common=self.small, processes=False)
+        told = [x["text"].removeprefix("checkpoints in ")
+                for x in run.told("note", text=re.compile(r"^checkpoints in runs/\S+$"))]
+        self.assertTrue(told and (run.home / told[0]).is_dir(), run.out)
+        named = self.finish(*words, "--run-dir", self.home / "named", common=self.small,
+                            processes=False)
+        where = self.home / "named/checkpoints"
+        self.assertTrue(named.told("note", text=f"checkpoints in {where}"))
         self.refused(f"--threads --import {parameters} --checkpoint {self.home / 'c'} "
                      f"--run-dir {self.home / 'r'}", 2, "leave out --run-dir")
 
@@ -280,7 +285,7 @@ class BadInput(cluster.ClusterTest):
         self.assertIsNone(main.launcher.poll())
         right = self.start(*join, self.home / "shared", common=self.joint)
         self.assertEqual([main.wait(60), right.wait(60)], [0, 0])
-        self.assertIn("after 1 of 1 passes", main.out)
+        self.assertIn("after 1 of 1 epochs", main.out)
 
     # -- checkpoints --
 
@@ -311,10 +316,10 @@ class BadInput(cluster.ClusterTest):
                                "belongs to another model: .* 784x10 there and 784x8 here")
         self.flip_a_bit(where / "checkpoints" / numbers[-1])
         run = self.finish("--checkpoint", where, "--resume", common=self.small)
-        told = [line for line in run.out.splitlines() if "is damaged" in line]
+        told = run.told("note", text=re.compile("is damaged"))
         self.assertTrue(told)
-        self.assertIn(f"checkpoint {int(numbers[-1])} ", told[0])
-        self.note("--resume, a bit flipped in the newest checkpoint", run, told[0])
+        self.assertIn(f"checkpoint {int(numbers[-1])} ", told[0]["text"])
+        self.note("--resume, a bit flipped in the newest checkpoint", run, told[0]["text"])
         for path in (where / "checkpoints").iterdir():
             self.flip_a_bit(path, 2)
         self.refused_traceless(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
@@ -324,21 +329,21 @@ class BadInput(cluster.ClusterTest):
         self.refused_traceless(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
 
     def test_what_an_earlier_run_left_without_a_checkpoint(self):
-        """A coordinator that took it for its own past would wait 10 s for its members."""
+        """A coordinator that resumed from these files would wait 10 s for its members."""
         where = self.home / "checkpoints"
         run = self.start("--checkpoint", where, "--checkpoint-every", "60s", "--slow", "0:50",
                          common=self.small)
-        run.await_text("training with")
+        run.await_event("training_started")
         run.end()
         self.assertTrue((where / "coordinator").exists())
         shutil.rmtree(where / "checkpoints", ignore_errors=True)
         again = self.finish("--checkpoint", where, common=self.small)
-        self.assertNotIn("restarted", again.out)
+        self.assert_untold(again, "coordinator_restarted")
 
     def test_directory_in_use(self):
         where = self.home / "checkpoints"
         run = self.start("--checkpoint", where, "--slow", "0:50", common=())
-        run.await_text("training with")
+        run.await_event("training_started")
         self.refused(["--checkpoint", where], 1, "in use|another")
         self.refused(["--checkpoint", where, "--resume"], 1, "in use|another")
         self.refused(["--run-dir", run.directory, "--checkpoint", self.home / "other"], 1,
@@ -347,7 +352,7 @@ class BadInput(cluster.ClusterTest):
         self.assertEqual(run.wait(), 130)
 
     def mount(self, size, name):
-        """A disk that is soon full; skips the test where that is not allowed."""
+        """Mounts a disk that is soon full; skips the test if that is not permitted."""
         if os.geteuid() != 0:
             self.skipTest("mounts a file system: needs root")
         where = self.home / name
@@ -372,19 +377,19 @@ class BadInput(cluster.ClusterTest):
             self.note("a full disk: " + words[0], run, lines[0])
 
     def test_full_disk_of_one_server(self):
-        """The other one has what it has."""
+        """The other server holds the same data."""
         self.mount("12m", "c/servers/1")
         run = self.finish("--model", "mlp:256", "--epochs", 1, "--replicas", 2, "--durability",
                           "log", "--checkpoint", self.home / "c", "--checkpoint-every", "300s",
                           common=())
-        told = re.findall("server 1 is left out of its chains: cannot write .*", run.out)
+        told = run.told("server_removed", member="server 1", reason=re.compile("^cannot write "))
         self.assertEqual(len(told), 1, run.out)
-        self.assertRegex(told[0], r"/servers/1/chain-\d/log-\d+: No space left")
-        self.assertIn("batches are applied", run.out)
-        self.note("a full disk of one of two servers", run, told[0])
+        self.assertRegex(told[0]["reason"], r"/servers/1/chain-\d/log-\d+: No space left")
+        self.assertTrue(run.told("batches_applied"))
+        self.note("a full disk of one of two servers", run, told[0]["text"])
 
     def test_full_disk_for_what_is_not_needed(self):
-        """The run goes on without its record, and is done before its report fails."""
+        """A run goes on without its record, and completes before its report fails."""
         record, report = self.mount("128k", "record"), self.mount("64k", "report")
         run = self.finish("--epochs", 10, "--record", record / "r", common=("--model", "softmax"))
         self.assertIn("the record of this run ends here", "".join(run.logs.values()))
@@ -392,7 +397,7 @@ class BadInput(cluster.ClusterTest):
         (report / "fill").write_bytes(bytes(64 << 10))
         run = self.refused([*self.small, "--report", report / "r.json"], 1,
                            r"cannot write .*r.json: No space left on device$", seconds=30)
-        self.assertIn("batches are applied", run.out)
+        self.assertTrue(run.told("batches_applied"))
 
     def test_store_of_the_coordinator(self):
         where, _ = self.write_checkpoints()
@@ -436,7 +441,7 @@ class BadInput(cluster.ClusterTest):
     # -- peers --
 
     def capture_hello(self):
-        """The first bytes that a process of another job sends to its coordinator."""
+        """Returns the first bytes that a process of another job sends to its coordinator."""
         with socket.create_server(("127.0.0.1", 0)) as door:
             door.settimeout(10)
             run = self.start("--join", f"127.0.0.1:{door.getsockname()[1]}", "--here", "worker:0",
@@ -449,7 +454,7 @@ class BadInput(cluster.ClusterTest):
         return hello
 
     def knock(self, port, *pieces):
-        """What a peer hears that says this; empty where it is turned away without a word."""
+        """Sends the pieces as a peer; returns the answer, empty if there is none."""
         with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
             try:
                 for piece in pieces:
@@ -461,12 +466,12 @@ class BadInput(cluster.ClusterTest):
 
     def test_strange_peers(self):
         hello = self.capture_hello()
-        version = 8  # Behind the preamble's magic.
+        version = 8  # The offset behind the preamble's magic.
         self.assertEqual(struct.unpack_from("<I", hello, version)[0], 6)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start(*cluster.slow([60] * 4), common=self.small)
-        run.await_text("training with")
+        run.await_event("training_started")
         where = json.loads((run.directory / "cluster.json").read_text())["coordinator"]
         port = int(where.rpartition(":")[2])
         knocks = {
@@ -488,15 +493,15 @@ class BadInput(cluster.ClusterTest):
                 time.sleep(0.2)
                 self.assertEqual(len(fresh()), 1, fresh())
                 table.append((f"peer: {name}", "-", fresh()[0]))
-        with socket.create_connection(("127.0.0.1", port), timeout=10):  # Says nothing at all.
+        with socket.create_connection(("127.0.0.1", port), timeout=10):  # A silent peer.
             self.assertEqual(run.wait(), 0)
-        self.assertNotIn("lost", run.out)
+        self.assert_untold(run, *cluster.LOSSES)
 
     def test_join_with_another_model(self):
         where = f"127.0.0.1:{free_port()}"
         run = self.start("--listen", where, "--here",
                          "server:0,server:1,worker:0,worker:1,worker:2", common=self.small)
-        run.await_text("worker 2 joined")
+        run.await_event("member_joined", member="worker 2")
         self.refused(f"--model mlp:8 --epochs 1 --join {where} --here worker:3", 1, "another job")
         self.assertIsNone(run.launcher.poll())
         right = self.start("--join", where, "--here", "worker:3", common=self.small)
@@ -520,7 +525,7 @@ class BadInput(cluster.ClusterTest):
         where = f"127.0.0.1:{free_port()}"
         run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", "--slow", "2:20",
                          "--slow", "3:20", common=self.small)
-        run.await_text("training with")
+        run.await_event("training_started")
         self.refused([*self.small, "--join", where, "--here", "worker:0"], 1,
                      ": worker 0 is already running elsewhere$", seconds=20)
         self.assertEqual(run.wait(), 0)

@@ -1,4 +1,4 @@
-"""bsp: the parameters are a function of the job alone, to the last bit."""
+"""Checks that the parameters of bsp are a function of the job alone, to the last bit."""
 import cluster
 
 

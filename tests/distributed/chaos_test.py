@@ -1,5 +1,5 @@
-"""`troupe chaos`: real processes under kills and stops keep what is promised, and a run that is not
-as it should be is told.
+"""Checks `troupe chaos`: real processes keep their promises under kills and stops, and violations
+are reported.
 """
 import os
 import pathlib
@@ -27,7 +27,7 @@ class ChaosTest(unittest.TestCase):
             env=dict(os.environ, TMPDIR=str(self.temporary)))
 
     def chaos(self, *words, seconds=150):
-        """Exit status and what it said."""
+        """Returns the exit status and the output."""
         process = self.start(*words)
         try:
             out, err = process.communicate(timeout=seconds)
@@ -37,7 +37,7 @@ class ChaosTest(unittest.TestCase):
         return process.returncode, out + err
 
     def processes(self):
-        """All that still run with files in our directory."""
+        """Returns the living processes that use files in our directory."""
         wanted = str(self.temporary).encode()
         return [pid for pid in cluster.pids() if wanted in cluster.read_proc(pid, "cmdline")
                 and cluster.state_and_parent(pid)[0] not in ("Z", "")]
@@ -76,7 +76,7 @@ class ChaosTest(unittest.TestCase):
         self.assert_clean()
 
     def test_too_few_faults_and_too_little_memory_are_violations(self):
-        # Without checkpoints there is none to damage.
+        # The program writes no checkpoint, so there is none to damage.
         program = self.temporary / "count batches"
         program.write_text("#!/bin/bash\n"
                            f"exec '{cluster.arguments.programs}/count_batches' \"${{@/#1s/1000s}}\"\n")
@@ -118,7 +118,7 @@ class ChaosTest(unittest.TestCase):
     def test_an_interrupt_leaves_nothing(self):
         process = self.start("--kill")
         cluster.poll(self.processes, 10, "a cluster")
-        time.sleep(1)  # Its processes, too.
+        time.sleep(1)  # Its processes start too.
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)
         self.assertEqual(process.returncode, -signal.SIGINT)

@@ -1,10 +1,11 @@
-"""Runs programs of Troupe as their users do: real processes in a private directory.
+"""Runs programs of Troupe as users do: real processes in a private directory.
 
-A test file is a unittest.TestCase derived from ClusterTest, and ends with cluster.main(). Its first
+A test file derives a unittest.TestCase from ClusterTest and ends with cluster.main(). Its first
 argument is the folder of the programs.
 """
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
@@ -19,14 +20,18 @@ import uuid
 
 ROLES = ("coordinator", "server", "worker")
 SKIPPED = 77
-MARK = "TROUPE_TEST"  # Its value, inherited by all processes of a run, tells them from all others.
+MARK = "TROUPE_TEST"  # All processes of a run inherit its value, which identifies them.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Kinds of events: a process ended or was given up; a shard lost updates.
+LOSSES = ("process_ended", "server_lost", "worker_lost")
+ROLLBACKS = ("shard_restarted", "shard_restored")
 
 arguments = argparse.Namespace(programs=pathlib.Path("."))
 
 
 def poll(what, seconds, message):
-    """Waits for `what()` to be true and returns its value. Looks are counted, so that a machine that
-    stands still costs one look."""
+    """Waits until `what()` is true and returns its value. It counts looks, so that a machine that
+    stalls costs one look."""
     pause = 0.02
     for _ in range(round(seconds / pause)):
         value = what()
@@ -37,25 +42,84 @@ def poll(what, seconds, message):
 
 
 def slow(milliseconds):
-    """Options by which each worker takes so much longer for a step."""
+    """Returns options that delay each step of worker i by `milliseconds[i]`."""
     return [word for i, ms in enumerate(milliseconds) for word in ("--slow", f"{i}:{ms}")]
 
 
-def is_exact(said, elements):
-    """Whether the last sums that count_batches told are all right."""
-    told = re.findall(r"right: (\d+) of (\d+)\n", said)
+@functools.cache
+def event_sentences():
+    """Returns {kind: sentence} of all kinds of events, the sentences with their {fields}."""
+    text = (ROOT / "serialization/job_event.cpp").read_text()
+    literal = r'"(?:[^"\\]|\\.)*"'
+    rows = re.findall(rf'{{event_kind::(\w+), "(\w+)",\s*({literal}(?:\s*{literal})*)}}', text)
+    assert rows and all(kind == name for kind, name, _ in rows), rows
+    return {kind: "".join(word[1:-1] for word in re.findall(literal, sentence))
+            for kind, _, sentence in rows}
+
+
+class EventFile:
+    """Reads a launcher's events.jsonl while it grows."""
+
+    def __init__(self, path, begin=0):
+        self.path, self.end = path, begin
+        self.events = []
+
+    def read(self):
+        """Returns all events so far; a last line that is only half written comes later."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.end)
+                data = file.read()
+        except FileNotFoundError:
+            data = b""
+        whole = data.rfind(b"\n") + 1
+        self.end += whole
+        self.events += [json.loads(line) for line in data[:whole].splitlines()]
+        return self.events
+
+
+def read_events(path):
+    """Returns the events of a file; [] where there is none."""
+    return EventFile(path).read()
+
+
+def matching(events, *kinds, **fields):
+    """Returns the events of these kinds that have these fields. A compiled pattern is searched for
+    in the field's text, a function is called with the field's value, any other value is equal.
+    """
+    unknown = set(kinds) - event_sentences().keys()
+    if unknown:  # A misspelt kind would never be found.
+        raise ValueError(f"no such kinds of events: {unknown}")
+
+    def fits(value, wanted):
+        if isinstance(wanted, re.Pattern):
+            return isinstance(value, str) and wanted.search(value) is not None
+        return wanted(value) if callable(wanted) else value == wanted
+    return [x for x in events if x["event"] in kinds
+            and all(name in x and fits(x[name], wanted) for name, wanted in fields.items())]
+
+
+def is_exact(events, elements):
+    """Returns whether the last sums that count_batches noted are all right."""
+    notes = [re.search(r"right: (\d+) of (\d+)$", x["text"]) for x in matching(events, "note")]
+    told = [found.groups() for found in notes if found]
     return bool(told) and told[-1] == (str(elements), str(elements))
+
+
+def option(words, name):
+    """Returns the word that follows an option; None where the option is not given."""
+    return words[words.index(name) + 1] if name in words else None
 
 
 def read_proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:  # It ended meanwhile.
+    except OSError:  # The process has ended.
         return b""
 
 
 def state_and_parent(pid):
-    """Of a process that is there: ('S', 1). The name in front of them may hold anything."""
+    """Returns e.g. ('S', 1); ("", 0) without a process. The name in front may hold any text."""
     fields = read_proc(pid, "stat").rpartition(b") ")[2].split()
     return (fields[0].decode(), int(fields[1])) if fields else ("", 0)
 
@@ -65,7 +129,7 @@ def pids():
 
 
 def send(pid, number):
-    """A signal; False where the process has ended meanwhile."""
+    """Sends a signal; returns False if the process has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -81,10 +145,14 @@ class Run:
         self.home.mkdir()
         self.temporary = self.home / "tmp"
         self.temporary.mkdir()
-        self.directory = self.home / "run"
         self.mark = uuid.uuid4().hex
         self.started = time.monotonic()
         self.words = [*prefix, *(str(word) for word in words)]
+        self.directory = self.home / (option(self.words, "--run-dir") or "run")
+        events = option(self.words, "--events")
+        events = self.home / events if events else self.directory / "events.jsonl"
+        # Launchers append: what is there already is of an earlier run.
+        self.event_file = EventFile(events, events.stat().st_size if events.is_file() else 0)
         environment = dict(os.environ, TMPDIR=str(self.temporary), HOME=str(self.home))
         environment[MARK] = self.mark
         with open(self.home / "out", "wb") as out, open(self.home / "err", "wb") as err:
@@ -92,7 +160,7 @@ class Run:
                 self.words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.home,
                 env=environment, start_new_session=True)
 
-    # -- what it says --
+    # -- its output --
 
     @property
     def out(self):
@@ -111,23 +179,48 @@ class Run:
         return {path.stem: path.read_text(errors="replace")
                 for path in sorted(self.directory.glob("logs/*.log"))}
 
-    def await_text(self, text, seconds=20):
-        self.await_match(re.escape(text), seconds)
+    @property
+    def events(self):
+        """Returns the events that the launcher wrote so far, the oldest first."""
+        return self.event_file.read()
 
-    def await_match(self, pattern, seconds=20):
-        """The same for a regular expression."""
-        def said():
-            ended = self.launcher.poll()  # First: what it said at its end counts.
-            found = re.search(pattern, self.out) is not None
+    def told(self, *kinds, **fields):
+        """Returns the events of these kinds that have these fields, as matching() does."""
+        return matching(self.events, *kinds, **fields)
+
+    def members_of(self, *kinds, **fields):
+        """Returns the members of such events, in order."""
+        return [x["member"] for x in self.told(*kinds, **fields)]
+
+    def await_true(self, what, within, message):
+        """Waits for `what()` to be true and returns its value. It is an error if the launcher ends
+        before.
+        """
+        def look():
+            ended = self.launcher.poll()  # First: what it wrote at its end counts.
+            found = what()
             if not found and ended is not None:
-                raise AssertionError(f"ended with {ended} before '{pattern}'")
+                raise AssertionError(f"ended with {ended} before {message}")
             return found
-        poll(said, seconds, f"'{pattern}'")
+        return poll(look, within, message)
+
+    def await_event(self, kind, within=20, count=1, **fields):
+        """Waits for so many events of a kind that have these fields, at most `within` seconds.
+        Returns the last of them.
+        """
+        def enough():
+            found = self.told(kind, **fields)
+            return found if len(found) >= count else []
+        return self.await_true(enough, within, f"{count} events {kind} {fields}")[count - 1]
+
+    def await_epoch(self, epoch, within=20):
+        """Waits until training has come so far; 0.5 is half of the first epoch."""
+        self.await_event("progress", within, epoch=lambda x: x >= epoch)
 
     # -- its processes --
 
     def processes(self):
-        """{("worker", 1): pid} of the launcher's living children."""
+        """Returns {("worker", 1): pid} of the launcher's living children."""
         found = {}
         for pid in pids():
             state, parent = state_and_parent(pid)
@@ -140,14 +233,14 @@ class Run:
         return found
 
     def alive(self):
-        """All of this run, also those that lost their parent."""
+        """Returns the living processes of this run, also orphans."""
         wanted = f"{MARK}={self.mark}".encode()
         return [pid for pid in pids()
                 if wanted in read_proc(pid, "environ").split(b"\0")
                 and state_and_parent(pid)[0] not in ("Z", "")]
 
     def kill(self, role, index):
-        """SIGKILL to a process; False where it does not run just now."""
+        """Sends SIGKILL to a process; returns False if it does not run."""
         pid = self.processes().get((role, index))
         return pid is not None and send(pid, signal.SIGKILL)
 
@@ -155,7 +248,7 @@ class Run:
         self.launcher.send_signal(number)
 
     def wait(self, seconds=60):
-        """The exit status, so many seconds after the start at most. Nothing may be left then."""
+        """Returns the exit status. Fails `seconds` after the start, or if a process is left."""
         try:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
         except subprocess.TimeoutExpired:
@@ -164,7 +257,7 @@ class Run:
         return status
 
     def end(self):
-        """Whatever it takes."""
+        """Kills the launcher and all processes of the run."""
         if self.launcher.poll() is None:
             self.launcher.kill()
             self.launcher.wait()
@@ -176,7 +269,7 @@ class Run:
         poll(nothing_is_left, 10, "end of all processes of the run")  # They write to its directory.
 
     def story(self):
-        """For a person who looks at a failure."""
+        """Returns a description of the run for the reader of a failure."""
         parts = [f"$ {' '.join(self.words)}\nstatus {self.launcher.poll()}",
                  "out: " + self.out[-2500:], "err: " + self.err[-2000:]]
         parts += [f"log of {name}: {text[-400:]}" for name, text in self.logs.items()]
@@ -184,7 +277,7 @@ class Run:
 
 
 class Result(unittest.TextTestResult):
-    """Says how long tests took, and what the runs of failed ones said."""
+    """Prints how long each test took, and the output of runs of failed tests."""
 
     def startTest(self, test):
         self.began = time.monotonic()
@@ -236,7 +329,7 @@ class ClusterTest(unittest.TestCase):
         return run
 
     def finish(self, *options, seconds=60, status=0, **more):
-        """Runs to the end, which must be this one."""
+        """Runs to the end; the exit status must be `status`."""
         run = self.start(*options, **more)
         self.assertEqual(run.wait(seconds), status)
         return run
@@ -244,16 +337,21 @@ class ClusterTest(unittest.TestCase):
     def accuracy(self, run):
         return run.report["test_accuracy"]
 
+    def assert_untold(self, run, *kinds, **fields):
+        """Checks that a run wrote events, and none of these kinds with these fields."""
+        self.assertTrue(run.told("run_started"), "it wrote no events")
+        self.assertEqual(run.told(*kinds, **fields), [])
+
     def assert_exact(self, run, elements):
         """Of count_batches: every batch counts once in all of its sums."""
-        self.assertTrue(is_exact(run.out, elements), run.out[-1000:])
+        self.assertTrue(is_exact(run.events, elements), run.out[-1000:])
         self.assertEqual(run.report["test_accuracy"], 1.0)
 
     def survive_kills(self, run, kills, elements, dice, pause_s, draw, deaths_max=None):
-        """SIGKILLs to whom `draw()` says, one after each pause, so many of one at most; nevertheless
-        every batch counts once. Returns the report.
+        """Sends a SIGKILL to process `draw()` after each pause, `deaths_max` at most to each.
+        Checks that every batch counts once nevertheless. Returns the report.
         """
-        run.await_text("training with")
+        run.await_event("training_started")
         killed = collections.Counter()
         while killed.total() < kills and run.launcher.poll() is None:
             time.sleep(dice.uniform(*pause_s))
@@ -267,14 +365,14 @@ class ClusterTest(unittest.TestCase):
         return run.report
 
     def assert_recovered(self, run, *expected):
-        """Each of these (role, index) was lost once, and all that was lost came back."""
+        """Checks that each of these (role, index) was lost once, and that all came back."""
         recoveries = run.report["recoveries"]
         self.assertEqual(sorted((x["role"], x["index"]) for x in recoveries), sorted(expected))
         self.assertEqual(unrecovered(run.report), [])
 
 
 def unrecovered(report):
-    """The losses not made good, but for those of the last second, when nobody is needed."""
+    """Returns losses without recovery, except in the last second, when none is needed."""
     return [x for x in report["recoveries"]
             if x["recovered_ms"] is None and x["at_seconds"] < report["seconds"] - 1]
 

@@ -1,7 +1,7 @@
-"""--device: workers of a GPU, in its place their emulated twin, and of the CPU train together."""
+"""Checks --device: workers on a GPU (here its emulated twin) and on the CPU train together."""
 import cluster
 
-BATCHES = 2 * 469  # Of 60,000 drawn digits, 128 at a time, twice.
+BATCHES = 2 * 469  # 60,000 drawn digits, 128 per batch, two passes.
 
 
 class Mixed(cluster.ClusterTest):
@@ -27,7 +27,7 @@ class Mixed(cluster.ClusterTest):
 
 
 class Together(cluster.ClusterTest):
-    """Workers of one process, each with a device of its own: gradients are added up on these."""
+    """Workers of one process have one device each, and add up gradients on the devices."""
 
     common = ("--model", "mlp:16", "--batch", 128, "--workers", 4, "--workers-per-process", 4,
               "--epochs", 2)

@@ -1,10 +1,9 @@
-"""Where people start a job: under nohup, in a container, through a dynamic loader, in a directory
-whose name is not UTF-8.
+"""Checks jobs under nohup, in a container, through a dynamic loader, and in a directory whose name
+is not UTF-8.
 """
 import json
 import os
 import pty
-import re
 import signal
 import subprocess
 import unittest
@@ -16,7 +15,7 @@ SLOW = cluster.slow([10] * 2)
 
 
 def ignoring(*numbers):
-    """Words that start a program with these signals ignored."""
+    """Returns words that start a program with these signals ignored."""
     names = " ".join(number.name.removeprefix("SIG") for number in numbers)
     return ("sh", "-c", f"trap '' {names}; exec \"$@\"", "sh")
 
@@ -31,16 +30,16 @@ class Signals(cluster.ClusterTest):
 
     def test_ignored_signals_stay_ignored(self):
         run = self.start(prefix=ignoring(signal.SIGHUP, signal.SIGINT))
-        run.await_match(r"epoch 0\.[1-9]")
+        run.await_epoch(0.1)
         for number in (signal.SIGHUP, signal.SIGINT):
             run.signal(number)
         self.assertEqual(run.wait(), 0)
-        self.assertNotIn("stopping", run.out)
+        self.assert_untold(run, "stopping", "stop_requested")
         self.assertIn("after 2 of 2", run.out)
 
     def test_other_signals_still_stop(self):
         run = self.start(prefix=ignoring(signal.SIGHUP))
-        run.await_match(r"epoch 0\.[1-9]")
+        run.await_epoch(0.1)
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 128 + signal.SIGTERM)
 
@@ -58,8 +57,9 @@ class Signals(cluster.ClusterTest):
             finally:
                 os._exit(127)
         out = home / "out"
-        cluster.poll(lambda: out.exists() and re.search(r"epoch 0\.[1-9]", out.read_text()), 20,
-                     "training")
+        events = cluster.EventFile(home / "run/events.jsonl")
+        cluster.poll(lambda: cluster.matching(events.read(), "progress", epoch=lambda x: x >= 0.1),
+                     20, "training")
         os.close(terminal)  # The system sends SIGHUP to all processes of the terminal.
         cluster.poll(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 40, "end of the run")
         self.assertIn("after 2 of 2", out.read_text())
@@ -100,12 +100,14 @@ class Signals(cluster.ClusterTest):
 
     def test_death_by_signal_9(self):
         run = self.start()
-        run.await_match(r"epoch 0\.[1-9]")
+        run.await_epoch(0.1)
         self.assertTrue(run.kill("worker", 1))
         self.assertEqual(run.wait(), 0)
-        self.assertIn("worker 1 lost: killed by signal 9 (perhaps out of memory)", run.out)
+        self.assertTrue(run.told("process_ended", member="worker 1",
+                                 reason="killed by signal 9 (perhaps out of memory)"))
         planned = self.finish("--kill", "worker:1@0.3")
-        self.assertRegex(planned.out, r"worker 1 lost: killed by signal 9\n")
+        self.assertTrue(planned.told("process_ended", member="worker 1",
+                                     reason="killed by signal 9"))
 
 
 @unittest.skipUnless(can_make_namespaces(), "needs the right to make namespaces of processes")
@@ -114,7 +116,7 @@ class Containers(cluster.ClusterTest):
     container = ("unshare", "--pid", "--fork", "--mount-proc")
 
     def first_process(self, run):
-        """The pid of the program that is process 1 of its container."""
+        """Returns the pid of the program that is process 1 of its container."""
         def child():
             return next((pid for pid in cluster.pids()
                          if cluster.state_and_parent(pid)[1] == run.launcher.pid), None)
@@ -123,7 +125,7 @@ class Containers(cluster.ClusterTest):
     def test_process_1_collects_orphans(self):
         run = self.start(prefix=self.container)
         first = self.first_process(run)
-        run.await_match(r"epoch 0\.[1-9]")
+        run.await_epoch(0.1)
 
         def children():
             return sum(cluster.state_and_parent(pid)[1] == first for pid in cluster.pids())
@@ -137,7 +139,7 @@ class Containers(cluster.ClusterTest):
     def test_process_1_is_stopped(self):
         run = self.start(prefix=self.container)
         first = self.first_process(run)
-        run.await_match(r"epoch 0\.[1-9]")
+        run.await_epoch(0.1)
         os.kill(first, signal.SIGTERM)
         self.assertEqual(run.wait(), 128 + signal.SIGTERM)
         self.assertIn("continue with --resume", run.out)
@@ -146,7 +148,7 @@ class Containers(cluster.ClusterTest):
         shared = self.home / "shared"
         shared.mkdir()
         inside = ("sh", "-c", f'cd "{shared}" && exec "$@"', "sh", *self.container)
-        for _ in range(3):  # More than one of them starts within a second.
+        for _ in range(3):  # More than one start falls into the same second.
             runs = [self.start(prefix=inside, processes=False) for _ in range(3)]
             for run in runs:
                 self.assertEqual(run.wait(), 0, run.story())
@@ -175,7 +177,7 @@ class Starts(cluster.ClusterTest):
         self.assertIn("kept\\\\xff", (run.directory / "cluster.json").read_text())
         again = self.finish("--checkpoint", self.home / "kept\udcff", "--resume", "--epochs", 3,
                             common=COMMON[:2] + COMMON[4:])
-        self.assertIn("restored from checkpoint", again.out)
+        self.assertTrue(again.told("shard_restored"))
         self.assertIn("after 3 of 3", again.out)
 
 

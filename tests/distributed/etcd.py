@@ -1,4 +1,4 @@
-"""A real etcd for one test, on free ports of loopback, in a directory of its own."""
+"""Runs a real etcd for one test, on free ports of loopback and in its own directory."""
 import base64
 import json
 import os
@@ -27,8 +27,8 @@ def in_base64(text):
 
 
 class Etcd:
-    """`patient`: its leases last 8 s, not 2, so that a machine that stands still ends none.
-    `options`: more of etcd's own."""
+    """A cluster of etcd. `patient`: leases last 8 s, not 2, so that no lease ends while the machine
+    stalls. `options`: further options of etcd."""
 
     def __init__(self, home: pathlib.Path, members=1, patient=False, options=()):
         self.home = home
@@ -76,7 +76,7 @@ class Etcd:
             return False
 
     def has_leader(self, index):
-        """As that member sees it."""
+        """Returns whether that member sees a leader."""
         return int(self.status(index).get("leader", 0)) != 0
 
     def status(self, index):
@@ -88,7 +88,7 @@ class Etcd:
             return json.load(answer)
 
     def raft_leader(self):
-        """Index of the member that leads the others."""
+        """Returns the index of etcd's leader."""
         return cluster.poll(lambda: [index for index in range(len(self.ports)) if self.leads(index)],
                             10, "a member that leads")[0]
 
@@ -101,7 +101,7 @@ class Etcd:
         return base64.b64decode(found[0]["value"]) if found else None
 
     def fill(self):
-        """Until it refuses for lack of space; it needs a small --quota-backend-bytes."""
+        """Fills etcd until it refuses for lack of space; needs a small --quota-backend-bytes."""
         for number in range(1000):
             try:
                 self.ask("/v3/kv/put", {"key": in_base64(f"k{number}"), "value": "A" * 1_000_000})
@@ -116,12 +116,12 @@ class Etcd:
             self.ask("/v3/auth/" + path, question)
 
     def leader(self, job):
-        """Pid of the coordinator that leads; None where none does."""
+        """Returns the pid of the leading coordinator; None if no coordinator leads."""
         value = self.get(f"/troupe/{job}/leader")
         return int(value.decode().rpartition("pid ")[2].rstrip(")")) if value else None
 
     def kill_leader(self, job, number=signal.SIGKILL):
-        """The one that was signalled."""
+        """Sends the signal to the leading coordinator; returns its pid."""
         pid = cluster.poll(lambda: self.leader(job), 10, "a coordinator that leads")
         os.kill(pid, number)
         return pid

@@ -1,5 +1,5 @@
-"""A job whose coordinator keeps its state in etcd: standbys take over, nothing is lost or done twice.
---kills 50 for a longer trial.
+"""Checks a job whose coordinator keeps its state in etcd: standbys take over, and each batch counts
+once. --kills 50 makes a longer trial.
 """
 import contextlib
 import os
@@ -17,6 +17,7 @@ NO_SPACE = (r"etcd at 127.0.0.1:\d+ refuses: etcdserver: mvcc: database space ex
             r"make room in it .*etcdctl alarm disarm")
 NO_PASSWORD = (r"etcd at 127.0.0.1:\d+ refuses: etcdserver: user name is empty; "
                r"it asks for a password")
+LEADER = re.compile("^coordinator( 1)?$")  # Whichever of the two it is.
 WORKERS = 4
 SMALL = ("--quota-backend-bytes", str(16 << 20))
 
@@ -36,30 +37,27 @@ class EtcdTest(cluster.ClusterTest):
         self.begin_etcd(members, patient, etcd_options)
         self.samples = samples
         run = self.start("--samples", samples, "--coordinator-store", self.etcd.url + "/job", *options)
-        run.await_text("training with 4 workers")
+        run.await_event("training_started", workers=4)
         return run
 
     def end(self, run, seconds=90):
-        """Every batch was applied once: no server was lost, so none was applied and rolled back."""
+        """Checks that each batch was applied once: with no server lost, none is rolled back."""
         self.assertEqual(run.wait(seconds), 0)
         self.assert_exact(run, ELEMENTS)
         self.assertEqual(run.report["pushes"]["applied"], self.samples)
-
-    def await_count(self, run, text, count, seconds=30):
-        cluster.poll(lambda: run.out.count(text) >= count, seconds, f"{count} times '{text}'")
 
     def test_leaders_killed(self):
         kills = cluster.arguments.kills
         run = self.begin(2000 * kills, "--standbys", 2, patient=True)
         for count in range(1, kills + 1):
             killed = self.etcd.kill_leader("job")
-            self.await_count(run, "coordinator back", count)
+            run.await_event("coordinator_back", 30, count)
             self.assertNotEqual(self.etcd.leader("job"), killed)
-            time.sleep(1)  # Deaths in short order end a job.
+            time.sleep(1)  # Deaths in short order would end the job.
         self.end(run, 60 + 8 * kills)
         pauses = sorted(x["recovered_ms"] for x in run.report["recoveries"])
         self.assertEqual(len(pauses), kills)
-        self.assertIn(f"the coordinator restarted (term {kills + 1})", run.out)
+        self.assertTrue(run.told("coordinator_restarted", term=kills + 1))
         print(f"{kills} leaders killed, the next one led after {pauses[0]:.0f} .. "
               f"{pauses[kills // 2]:.0f} .. {pauses[-1]:.0f} ms, no push for "
               f"{run.report['longest_pause_ms']:.0f} ms at most", end=" ")
@@ -72,9 +70,10 @@ class EtcdTest(cluster.ClusterTest):
         self.assertEqual(len(standby), 1)
         os.kill(standby[0], signal.SIGKILL)
         self.end(run)
-        self.assertNotIn("coordinator back", run.out)
-        self.assertRegex(run.out, r"\] standby coordinator [01] lost: killed by signal 9")
-        self.assertEqual(set(re.findall(r"active members \d+/(\d+)", run.out)) - {"0"}, {"7"})
+        self.assert_untold(run, "coordinator_back")
+        self.assertTrue(run.told("process_ended", member=re.compile("^standby coordinator [01]$"),
+                                 reason=re.compile("^killed by signal 9")))
+        self.assertEqual({x["members"] for x in run.told("progress")} - {0}, {7})
         self.assertEqual([x["role"] for x in run.report["recoveries"]], ["coordinator"])
         self.assertEqual(cluster.unrecovered(run.report), [])
 
@@ -83,46 +82,48 @@ class EtcdTest(cluster.ClusterTest):
         frozen = self.etcd.kill_leader("job", signal.SIGSTOP)
         cluster.poll(lambda: self.etcd.leader("job") not in (None, frozen), 10, "another leader")
         os.kill(frozen, signal.SIGCONT)
-        run.await_match("coordinator( 1)? lost: no longer leads: ")
+        run.await_event("process_ended", member=LEADER, reason=re.compile("^no longer leads: "))
         self.end(run)
 
     def test_etcd_lost_for_a_while(self):
         run = self.begin(4000, "--standbys", 1)
         self.etcd.signal_all(signal.SIGSTOP)
-        run.await_match(r"coordinator( 1)? lost: no longer leads: cannot renew its lease: "
-                        r"etcd at 127.0.0.1:\d+ did not answer.*; training waits until etcd answers")
-        run.await_match(r"\] coordinator.*: waits for etcd: etcd at 127.0.0.1:\d+ ", 5)
+        run.await_event("process_ended", member=LEADER, reason=re.compile(
+            r"^no longer leads: cannot renew its lease: etcd at 127.0.0.1:\d+ did not answer.*; "
+            "training waits until etcd answers"))
+        run.await_event("process_waits", 5, text=re.compile(
+            r"^coordinator.*: waits for etcd: etcd at 127.0.0.1:\d+ "))
         time.sleep(3)
-        self.assertEqual(run.out.count("coordinator back"), 0)
+        self.assert_untold(run, "coordinator_back")
         self.etcd.signal_all(signal.SIGCONT)
-        run.await_text("coordinator back")
+        run.await_event("coordinator_back")
         self.end(run)
         waits = [line for text in run.logs.values() for line in re.findall("waits for etcd: .*", text)]
-        self.assertGreaterEqual(len(waits), 2)  # Both of them, each once.
+        self.assertGreaterEqual(len(waits), 2)  # Both coordinators report it once each.
         self.assertLess(len(waits), 8)
 
     def test_a_follower_of_three_members_lost(self):
         run = self.begin(2000, members=3, patient=True)
         self.etcd.end((self.etcd.raft_leader() + 1) % 3)
         self.end(run)
-        self.assertNotIn("lost", run.out)
+        self.assert_untold(run, *cluster.LOSSES)
 
     def test_the_leader_of_three_members_lost(self):
-        """Until the others have elected one, which may take longer than a lease, training waits."""
+        """Training waits for the election of a new leader, which may take longer than a lease."""
         run = self.begin(2000, members=3)
         self.etcd.end(self.etcd.raft_leader())
         self.end(run)
-        self.assertNotRegex(run.out, r"(server|worker) \d+ lost")
+        self.assert_untold(run, *cluster.LOSSES, member=re.compile(r"(server|worker) \d+"))
 
     def test_resumed(self):
         checkpoints = self.home / "checkpoints"
         first = self.begin(4000, "--checkpoint", checkpoints)
-        first.await_text("checkpoint 2 committed")
+        first.await_event("checkpoint_committed", checkpoint=2)
         first.signal(signal.SIGKILL)
         self.assertEqual(first.wait(), -signal.SIGKILL)
         again = self.start("--samples", 4000, "--coordinator-store", self.etcd.url + "/job",
                            "--checkpoint", checkpoints, "--resume")
-        again.await_text("the coordinator restarted (term 2)")
+        again.await_event("coordinator_restarted", term=2)
         self.assertEqual(again.wait(90), 0)
         self.assert_exact(again, ELEMENTS)
 
@@ -138,7 +139,7 @@ class EtcdTest(cluster.ClusterTest):
         self.refused(self.etcd.url, NO_SPACE)
 
     def test_last_words_without_a_log(self):
-        """A process that cannot go on says why, though the disk has no room for its log."""
+        """A process that cannot go on reports the reason, even without room for its log."""
         logs = self.home / "run" / "logs"
         logs.mkdir(parents=True)
         if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", logs],
@@ -152,14 +153,15 @@ class EtcdTest(cluster.ClusterTest):
         run = self.start("--samples", 100, "--coordinator-store", self.etcd.url, "--run-dir",
                          self.home / "run", processes=False)
         self.assertEqual(run.wait(20), 1)
-        self.assertRegex(run.out, r"\] coordinator: cannot write its log: No space left on device; "
-                         "it would say: " + NO_SPACE)
+        self.assertTrue(run.told("process_waits", text=re.compile(
+            "^coordinator: cannot write its log: No space left on device; it would say: "
+            + NO_SPACE)))
 
     def test_no_space_later(self):
         run = self.begin(100_000, etcd_options=SMALL)
-        run.await_text("checkpoint 1 committed")
+        run.await_event("checkpoint_committed", checkpoint=1)
         self.etcd.fill()
-        run.await_match("the job failed: .*" + NO_SPACE, 5)
+        run.await_event("job_failed", 5, reason=re.compile(NO_SPACE))
         self.assert_ends(run, 1, 5)
         self.assertRegex(run.err, NO_SPACE)
 
@@ -167,12 +169,12 @@ class EtcdTest(cluster.ClusterTest):
         self.begin_etcd()
         self.etcd.demand_passwords()
         self.refused(self.etcd.url, NO_PASSWORD)
-        self.assertEqual(self.runs[-1].logs, {})  # No process was started for it.
+        self.assertEqual(self.runs[-1].logs, {})  # The launcher started no process.
 
     def test_a_password_is_wanted_later(self):
         run = self.begin(100_000)
         self.etcd.demand_passwords()
-        run.await_match("the job failed: .*" + NO_PASSWORD, 5)
+        run.await_event("job_failed", 5, reason=re.compile(NO_PASSWORD))
         self.assert_ends(run, 1, 5)
 
     def assert_ends(self, run, status, seconds):
@@ -183,7 +185,8 @@ class EtcdTest(cluster.ClusterTest):
     def test_stopped_while_etcd_is_lost(self):
         run = self.begin(100_000)
         self.etcd.signal_all(signal.SIGSTOP)
-        run.await_match("coordinator lost: no longer leads")
+        run.await_event("process_ended", member="coordinator",
+                        reason=re.compile("^no longer leads"))
         run.signal(signal.SIGTERM)
         self.assert_ends(run, 1, 8)
         self.assertIn("no last checkpoint, as no coordinator answers", run.err)

@@ -1,5 +1,5 @@
-"""Under random SIGKILLs every batch ends up applied exactly once: the sums of count_batches prove
-it. --kills 50 for a longer trial; --seed repeats the order of the kills.
+"""Checks by the sums of count_batches that every batch is applied exactly once under random
+SIGKILLs. --kills 50 makes a longer trial; --seed repeats the order of the kills.
 """
 import random
 
@@ -16,14 +16,14 @@ class ExactlyOnce(cluster.ClusterTest):
               *cluster.slow([4] * WORKERS))
 
     def check(self, kills, *options):
-        # A kill each 0.85 s or so, and 1000 batches/s at most. Whole clocks, as bsp needs them.
+        # A kill comes about every 0.85 s, at 1000 batches/s at most. bsp needs whole clocks.
         samples = 850 * kills // WORKERS * WORKERS
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *options)
         targets = ([("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
                    + [("server", i) for i in range(SERVERS)])
-        # Of one that dies again and again in short order the launcher despairs.
+        # The launcher gives up a process that dies often in short order.
         deaths_max = 4 if kills <= 4 * len(targets) else None
         self.survive_kills(run, kills, ELEMENTS, dice, (0.1, 1.6), lambda: dice.choice(targets),
                            deaths_max)

@@ -1,5 +1,5 @@
-"""Limits of the system: a job works below them, or ends within seconds with one line that says what
-it could not have. --table prints how each run ended, of all values; the test takes every third.
+"""Checks jobs under limits of the system: a job works, or ends within seconds with one line that
+names the limit. --table tries all values and prints how each run ended; the test takes every third.
 """
 import os
 import signal
@@ -14,7 +14,7 @@ MODE_OPTIONS = {"allreduce": ("--model", "softmax", "--epochs", 1, "--workers", 
 NOBODY = 65534  # ulimit -u does not bind root.
 MIB = 1 << 20
 
-# Option of prlimit, values, and a word for the table.
+# Name in messages and the table: (option of prlimit, values).
 LIMITS = {
     "ulimit -n": ("nofile", (14, 16, 20, 24, 28, 32, 40, 48, 64, 128)),
     "ulimit -u": ("nproc", (2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 60)),
@@ -37,7 +37,7 @@ class Limits(cluster.ClusterTest):
         self.home.chmod(0o777)
 
     def start(self, *options, **more):
-        os.umask(0)  # The user of a run may write where this test made directories.
+        os.umask(0)  # The user of a run may write into directories of this test.
         return super().start(*options, **more)
 
     def attempt(self, limit, value, mode):
@@ -78,7 +78,7 @@ class Limits(cluster.ClusterTest):
         self.sweep("ulimit -n")
 
     def test_stack(self):
-        for kib in (64, 128, 255):  # With less, no program begins.
+        for kib in (64, 128, 255):  # With less, no program starts.
             with self.subTest(kib=kib):
                 run = self.start(common=SMALL, prefix=("prlimit", f"--stack={kib << 10}"))
                 self.assertEqual(run.wait(), 1, run.story())
@@ -87,7 +87,7 @@ class Limits(cluster.ClusterTest):
             *MODES["asp"], common=SMALL, prefix=("prlimit", f"--stack={256 << 10}")).out)
 
     def test_processor_time(self):
-        """Each process has its own; members that used it up are started again."""
+        """Each process has its own limit; members that used it up are started again."""
         limited = ("prlimit", "--cpu=2")
         run = self.start("--epochs", 1000, "--threads", common=SMALL[:2], prefix=limited,
                          processes=False)

@@ -1,4 +1,5 @@
 """What becomes of a job whose hosts are two: kills, cuts of the line, a launcher that is lost."""
+import re
 import time
 
 import cluster
@@ -11,19 +12,19 @@ class Network(two_hosts.TwoHosts):
     plain = "--allow-plaintext-on-network"
 
     def begin(self):
-        checkpoints = self.home / "checkpoints"  # Of both hosts, as on a shared file system.
+        checkpoints = self.home / "checkpoints"  # Both hosts use it, as on a shared file system.
         here = self.start("--listen", self.where, self.plain, "--here", "server:0,worker:0,worker:1",
                           "--checkpoint", checkpoints, prefix=self.on["a"], name="a")
-        here.await_text("without encryption")
+        here.await_event("note", text=re.compile("without encryption"))
         there = self.start("--join", self.where, self.plain, "--here", "server:1,worker:2,worker:3",
                            "--checkpoint", checkpoints, prefix=self.on["b"], name="b")
-        here.await_text("training with 4 workers")
+        here.await_event("training_started", workers=4)
         return here, there
 
     def end(self, here, there):
         self.assertEqual([here.wait(), there.wait()], [0, 0])
         self.assertGreater(self.accuracy(here), 0.75)
-        self.assertIn("all 1876 batches are applied", here.out)
+        self.assertTrue(here.told("batches_applied", batches=1876))
 
     def test_two_hosts(self):
         here, there = self.begin()
@@ -35,11 +36,11 @@ class Network(two_hosts.TwoHosts):
 
     def test_kills_on_the_joined_host(self):
         here, there = self.begin()
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         self.assertTrue(there.kill("worker", 2))
-        here.await_text("worker 2 rejoined")
+        here.await_event("member_rejoined", member="worker 2")
         self.assertTrue(there.kill("server", 1))
-        here.await_text("server 1 rejoined")
+        here.await_event("member_rejoined", member="server 1")
         self.end(here, there)
         recovered = {(x["role"], x["index"]) for x in here.report["recoveries"]
                      if x["recovered_ms"] is not None}
@@ -47,37 +48,37 @@ class Network(two_hosts.TwoHosts):
 
     def test_coordinator_lost(self):
         here, there = self.begin()
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         self.assertTrue(here.kill("coordinator", 0))
-        here.await_text("coordinator back")
+        here.await_event("coordinator_back")
         self.end(here, there)
 
     def test_short_cut(self):
         here, there = self.begin()
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         self.cut("down")
-        time.sleep(2)  # Longer than any repetition of a packet, shorter than what counts as death.
+        time.sleep(2)  # Longer than any packet is repeated, shorter than a member may be silent.
         self.cut("up")
         self.end(here, there)
-        self.assertNotIn("lost", here.out)
+        self.assert_untold(here, *cluster.LOSSES)
 
     def test_long_cut(self):
         here, there = self.begin()
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         self.cut("down")
-        here.await_text("server 1 lost")
-        there.await_text("no word from the coordinator")
+        here.await_event("server_lost", member="server 1")
+        there.await_event("coordinator_silent")
         self.cut("up")
-        here.await_text("server 1 rejoined")
+        here.await_event("member_rejoined", member="server 1")
         self.end(here, there)
 
     def test_joined_launcher_lost(self):
-        """The rest of the job waits for that host, and goes on when it is there again."""
+        """The rest of the job waits for the lost host and goes on when it is back."""
         here, there = self.begin()
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         there.launcher.kill()
         there.wait()
-        here.await_text("server 1 lost")
+        here.await_event("server_lost", member="server 1")
         self.assertIsNone(here.launcher.poll())
         again = self.start(*there.words[5:-2], prefix=there.words[:4], common=(), name="again")
         self.end(here, again)

@@ -1,5 +1,6 @@
-"""A job outlives the death of any of its processes, and its directory outlives all of them."""
+"""Checks that a job survives the death of any process, and its directory the death of all."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ class Recovery(cluster.ClusterTest):
 
     def test_all_at_once(self):
         run = self.start()
-        run.await_text("checkpoint 1 committed")
+        run.await_event("checkpoint_committed", checkpoint=1)
         processes = run.processes()
         self.assertEqual(len(processes), 7)
         for (role, index), pid in processes.items():
@@ -35,14 +36,15 @@ class Recovery(cluster.ClusterTest):
 
     def test_damage_is_known_before_the_checkpoint_is_needed(self):
         run = self.start("--checkpoint-keep", 50, "--checkpoint-scrub", "20ms")
-        run.await_text("checkpoint 2 committed")
+        run.await_event("checkpoint_committed", checkpoint=2)
         oldest = run.directory / "checkpoints/checkpoints/00000001"
         victim = max(oldest.glob("chain-0/*.sst"), key=lambda path: path.stat().st_size)
         with open(victim, "r+b") as file:
             byte = file.read(1)[0]
             file.seek(0)
             file.write(bytes([byte ^ 1]))
-        run.await_text(f"the checksum of file chain-0/{victim.name} is wrong; it will not be used")
+        run.await_event("checkpoint_damaged", reason=re.compile(
+            rf"the checksum of file chain-0/{re.escape(victim.name)} is wrong$"))
         self.assertEqual(run.wait(), 0)
         words = [cluster.arguments.programs / "troupe", "scrub", run.directory]
         said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -54,14 +56,14 @@ class Recovery(cluster.ClusterTest):
     def test_launcher(self):
         checkpoints = self.home / "checkpoints"
         first = self.start("--checkpoint", checkpoints)
-        first.await_text("checkpoint 2 committed")
+        first.await_event("checkpoint_committed", checkpoint=2)
         first.signal(signal.SIGKILL)
-        self.assertEqual(first.wait(), -signal.SIGKILL)  # And nothing was left.
+        self.assertEqual(first.wait(), -signal.SIGKILL)  # wait() checks that no process is left.
         copy = self.home / "copy"
         shutil.copytree(checkpoints, copy)
         for directory, servers in (checkpoints, 2), (copy, 3):
             again = self.finish("--checkpoint", directory, "--resume", "--servers", servers)
-            self.assertIn(f"all {self.batches} batches are applied", again.out)
+            self.assertTrue(again.told("batches_applied", batches=self.batches))
             self.assertLess(again.report["pushes"]["applied"], 0.95 * self.batches)
             self.assertGreater(again.report["pushes"]["applied"], 0)
             self.assertGreater(self.accuracy(again), 0.75)

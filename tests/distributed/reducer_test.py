@@ -1,5 +1,5 @@
-"""Workers that share a process and its reducer: what crosses the network, that nothing is lost or
-doubled when one of them is late or processes are killed, and that bsp ends in the same bytes.
+"""Checks workers that share a process and its reducer: the bytes they send, that each batch counts
+once despite late workers and kills, and that bsp ends in the same bytes.
 """
 import random
 
@@ -49,8 +49,8 @@ class Counting(cluster.ClusterTest):
 
     def test_threads(self):
         run = self.finish("--samples", 1000, "--workers", 4, "--workers-per-process", 4, "--threads",
-                          common=("--elements", ELEMENTS, "--batch", 1, "--epochs", 1),
-                          processes=False)
+                          "--events", "events.jsonl", processes=False,
+                          common=("--elements", ELEMENTS, "--batch", 1, "--epochs", 1))
         self.assert_exact(run, ELEMENTS)
 
     def test_one_worker_past_the_deadline(self):

@@ -1,5 +1,5 @@
-"""A real run, recorded, is computed again in one process and ends in the same bytes, whatever died
-meanwhile; a record that was changed does not, or is refused.
+"""Checks that the replay of a recorded run in one process ends in the same bytes, also after kills.
+A changed record ends in other bytes or is refused.
 """
 import os
 import pathlib
@@ -13,9 +13,9 @@ import cluster
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("TROUPE_DATA", ROOT.parent / "shared/data"))
 MODEL = ("--data", "digits", "--model", "mlp:64")
-LASTS = cluster.slow([1] * 4)  # 12 passes: for 3 s and more, however fast the machine is.
-RECORD = 64  # Bytes.
-BASE_VERSION = 16  # Where it lies in them.
+LASTS = cluster.slow([1] * 4)  # 12 passes last at least 3 s, however fast the machine is.
+RECORD = 64  # Bytes of one record.
+BASE_VERSION = 16  # Its offset in a record.
 
 
 def crc32c(data):
@@ -31,14 +31,14 @@ class Replay(cluster.ClusterTest):
     common = ("--workers", 4, "--servers", 2, "--batch", 64)
 
     def record(self, *options, model=MODEL, epochs=4):
-        """A run in whose home lie its record and its parameters."""
+        """Runs a job that leaves its record and its parameters in its home; returns the run."""
         run = self.start(*model, "--epochs", epochs, *options, "--record", "record",
                          "--export", "trained.npz")
         self.assertEqual(run.wait(100), 0)
         return run
 
     def replay(self, run, model=MODEL, status=0, compare="trained.npz"):
-        """What the replay says."""
+        """Replays the record; returns the output."""
         words = [cluster.arguments.programs / self.program, *model, "--replay", "record"]
         words += ["--compare", compare] if compare else []
         done = subprocess.run([str(word) for word in words], cwd=run.home, capture_output=True,
@@ -64,13 +64,13 @@ class Replay(cluster.ClusterTest):
             self.skipTest(f"no MNIST in {DATA}; set TROUPE_DATA")
         model = ("--data", f"mnist:{DATA / 'mnist'}", "--model", "mlp:256")
         run = self.check(model=model, epochs=2)
-        pushes = 2 * 2 * 938  # Of each chain.
+        pushes = 2 * 2 * 938  # 2 passes of 938 batches, once for each of 2 chains.
         size = sum(path.stat().st_size for path in self.files(run))
         self.assertLess(size / pushes, RECORD + 1)
 
     def test_asp(self):
         run = self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr")
-        self.assertIn("equal to run/checkpoints\n",  # Also the optimiser's state.
+        self.assertIn("equal to run/checkpoints\n",  # This includes the optimiser's state.
                       self.replay(run, compare="run/checkpoints"))
 
     def test_sparse(self):
@@ -123,13 +123,13 @@ class Replay(cluster.ClusterTest):
     def test_replica_killed(self):
         run = self.check("--replicas", 2, "--kill", "server:0@0.7", *LASTS, epochs=12)
         self.assert_recovered(run, ("server", 0))
-        self.assertGreater(len(self.files(run)), 4)  # The server that came back wrote its own.
+        self.assertGreater(len(self.files(run)), 4)  # The restarted server wrote its own files.
 
     # -- refused, or different --
 
     def test_rolled_back(self):
         run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", epochs=20)
-        self.assertIn("what was taken back cannot be replayed", self.replay(run, status=1))
+        self.assertIn("a rollback cannot be replayed", self.replay(run, status=1))
 
     def test_changed(self):
         run = self.record()
@@ -137,17 +137,17 @@ class Replay(cluster.ClusterTest):
         whole = path.read_bytes()
         header = len(whole) % RECORD
         at = header + (len(whole) - header) // RECORD // 2 * RECORD
-        # A bit that fell over is noticed by the checksum, ...
+        # The checksum reveals a flipped bit.
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
         self.assertIn("is damaged", self.replay(run, status=1))
-        # ... one base version less by the outcome, ...
+        # The outcome reveals a base version that is one too low.
         record = bytearray(whole[at:at + RECORD - 4])
         base, = struct.unpack_from("<Q", record, BASE_VERSION)
         struct.pack_into("<Q", record, BASE_VERSION, base - 1)
         record += struct.pack("<I", crc32c(record))
         path.write_bytes(whole[:at] + record + whole[at + RECORD:])
         self.assertRegex(self.replay(run, status=1), "table '.*' differs first in element ")
-        # ... and a record that is gone by the gap.
+        # The gap reveals a missing record.
         path.write_bytes(whole[:at] + whole[at + RECORD:])
         self.assertIn("no server's record has step ", self.replay(run, status=1))
         path.write_bytes(whole)

@@ -1,5 +1,4 @@
 """`troupe add` and `troupe drain`: what they refuse and how they end, and servers of other hosts."""
-import re
 import signal
 import socket
 import subprocess
@@ -10,7 +9,7 @@ from resize_test import ELEMENTS, SLOW, Resizing
 
 
 class Commands(Resizing):
-    """Exit statuses, and one line that says what is wrong."""
+    """Checks exit statuses, and that one line names the error."""
 
     def refused(self, status, pattern, *words):
         said = self.troupe(*words, status=status)
@@ -34,7 +33,7 @@ class Commands(Resizing):
     def test_a_run_that_has_ended(self):
         run = self.finish("--samples", 40, common=("--elements", 64, "--batch", 1, "--servers", 1))
         self.refused(1, "no job answers at .*: the run has ended", "add", run.directory)
-        with open("/dev/full", "w") as full:  # Of a command that would succeed.
+        with open("/dev/full", "w") as full:  # The command itself would succeed.
             done = subprocess.run([cluster.arguments.programs / "troupe", "scrub", run.directory],
                                   stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1)
@@ -42,14 +41,14 @@ class Commands(Resizing):
 
     def test_refusals(self):
         run = self.start("--samples", 6000, "--epochs", 1, "--replicas", 2)
-        run.await_text("training with")
+        run.await_event("training_started")
         where = run.directory
         self.refused(1, "one server would be left, and each chain has 2 replicas", "drain", where,
                      "server:0")
         self.refused(1, "no server would be left", "drain", where, "server:0", "server:1")
         self.refused(1, "cannot drain server 7: the job has no such server", "drain", where,
                      "server:7")
-        run.signal(signal.SIGSTOP)  # Who would start the server.
+        run.signal(signal.SIGSTOP)  # The launcher cannot start the server.
         self.refused(1, "not done within 3 s; the job goes on with it", "add", where,
                      "--timeout", 3)
         run.signal(signal.SIGCONT)
@@ -61,30 +60,31 @@ class Commands(Resizing):
             where = f"127.0.0.1:{free.getsockname()[1]}"
         words = ("--samples", 6000, "--epochs", 1, "--replicas", 2)
         run = self.start("--listen", where, *words)
-        run.await_text("training with")
+        run.await_event("training_started")
         other = self.start("--join", where, "--here", "server:2", "--checkpoint",
                            run.directory / "checkpoints", *words)
-        run.await_text("server 2 holds 8 chains")
+        run.await_event("server_placed", member="server 2", shards=8)
         self.assertTrue(other.kill("server", 2))
-        run.await_text("server 2 rejoined")
+        run.await_event("member_rejoined", member="server 2")
         self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], [2]])
         self.troupe("drain", other.directory, "server:2")
         cluster.poll(lambda: not self.servers_of(other), 20, "the end of server 2")
-        time.sleep(1.5)  # A process that ended well would be started again after 1 s.
+        time.sleep(1.5)  # A process that ends with status 0 is started again after 1 s.
         self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], []])
         self.assertEqual([run.wait(), other.wait()], [0, 0])
         self.assert_exact(run, ELEMENTS)
-        self.assertNotIn("rolled back", run.out)
+        self.assert_untold(run, *cluster.ROLLBACKS)
 
     def test_more_servers_than_chains_can_use(self):
         run = self.start("--samples", 4000, "--epochs", 1, common=(
             "--elements", ELEMENTS, "--batch", 1, "--servers", 2, *SLOW))
-        run.await_text("training with")
+        run.await_event("training_started")
         said = self.troupe("add", run.directory)
         self.assertIn("server 2 of count_batches will be without work", said)
-        self.assertIn("server 2 holds no chain", said)
+        self.assertIn("server 2 holds no shard, as there are not enough\n", said)
         said = self.troupe("drain", run.directory, "server:2")
-        self.assertTrue(re.search("server 2 is empty and has left\n$", said), said)
+        self.assertTrue(said.startswith("draining server 2\n"), said)
+        self.assertTrue(said.endswith("\ndrained server 2\n"), said)
         self.assertEqual(run.wait(), 0)
 
 

@@ -1,9 +1,9 @@
-"""A checkpoint does not know on how many servers it will be restored: exported parameters are the
-same bytes, whoever wrote it and whoever reads it.
+"""Checks that a checkpoint restores on any number of servers: exported parameters are equal bytes
+for all numbers of servers that write and read it.
 """
 import cluster
 
-PAIRS = ((1, 8), (8, 1), (2, 5), (7, 3))  # Servers that write, servers that go on.
+PAIRS = ((1, 8), (8, 1), (2, 5), (7, 3))  # (Servers that write, servers that resume).
 
 
 class ResumeServers(cluster.ClusterTest):
@@ -16,7 +16,7 @@ class ResumeServers(cluster.ClusterTest):
         return file.read_bytes(), run
 
     def check(self, epochs, *options):
-        """Resumed jobs, each with what it exports and what its first half did."""
+        """Yields, per pair: the first half's export, the resumed job's export and its run."""
         for before, after in PAIRS:
             with self.subTest(before=before, after=after):
                 name = f"{before}-{after}"
@@ -25,13 +25,13 @@ class ResumeServers(cluster.ClusterTest):
                 yield first, *self.exported(f"{name}-resumed", after, epochs, *state, "--resume")
 
     def test_asp(self):
-        """A job that is done has nothing to add."""
+        """A completed job has no batch left, so its parameters stay."""
         for first, resumed, run in self.check(1):
             self.assertEqual(first, resumed)
             self.assertEqual(run.report["pushes"]["applied"], 0)
 
     def test_bsp(self):
-        """Values of bsp are a function of the job, so the second half shows what was restored."""
+        """Values of bsp are a function of the job, so the second half reveals a wrong restore."""
         whole, _ = self.exported("whole", 2, 2, "--sync", "bsp")
         for first, resumed, _ in self.check(2, "--sync", "bsp"):
             self.assertNotEqual(first, whole)

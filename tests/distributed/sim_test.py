@@ -1,4 +1,4 @@
-"""`troupe sim`: what it prints, what it notices, and what it says to bad input."""
+"""Checks `troupe sim`: its output, the mistakes that it notices, and its answers to bad input."""
 import subprocess
 import unittest
 
@@ -6,7 +6,7 @@ import cluster
 
 
 def sim(*words):
-    """Exit status and what it said."""
+    """Returns the exit status and the output."""
     done = subprocess.run([cluster.arguments.programs / "troupe", "sim", *map(str, words)],
                           capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, (done.stdout + done.stderr).strip()

@@ -1,5 +1,5 @@
-"""A simulated training is a function of its command line, to the last bit, and is a training: its
-record can be replayed, bsp ends as real threads do, and asp is what is too wild for the rate.
+"""Checks that a simulated training is a function of its command line, to the last bit. It is also a
+real training: its record can be replayed, bsp ends as with threads, and asp diverges at high rates.
 """
 import subprocess
 
@@ -17,7 +17,7 @@ class Simulate(cluster.ClusterTest):
         return (run.home / "trained.npz").read_bytes(), run
 
     def told(self, run):
-        """The report without what the machine has a part in."""
+        """Returns the report without the fields that depend on the machine."""
         return {key: value for key, value in run.report.items()
                 if key not in ("command", "peak_rss_bytes")}
 
@@ -49,12 +49,12 @@ class Simulate(cluster.ClusterTest):
         self.assertEqual(run.report["staleness_versions"]["max"], 0)
 
     def test_no_real_time(self):
-        """A straggler costs virtual seconds only."""
+        """A straggler costs only virtual seconds."""
         _, run = self.parameters("--sync", "bsp", "--slow", "0:10000", "--stragglers", "off")
         self.assertGreater(run.report["seconds"], 300)
 
     def test_divergence(self):
-        """What bsp still bears is too much for asp of so many workers."""
+        """A learning rate at which bsp converges makes asp with 16 workers diverge."""
         options = (*MODEL, "--epochs", 3, "--workers", 16, "--batch", 128, "--lr", 0.1)
         found = {}
         for sync in ("bsp", "asp"):

@@ -1,4 +1,4 @@
-"""Sparse tables: what is trained is what dense tables give; one line where they cannot be used."""
+"""Checks that sparse tables train to the results of dense tables."""
 import random
 import re
 import signal
@@ -10,7 +10,7 @@ FEATURES, SAMPLES = 400, 2000
 
 
 def write_samples(path, seed):
-    """Classes told apart by which of their features occur; no file of others is needed."""
+    """Writes samples whose classes differ by the features that occur; no data set is needed."""
     dice = random.Random(seed)
     with path.open("w") as file:
         for _ in range(SAMPLES):
@@ -39,8 +39,8 @@ class Sparse(cluster.ClusterTest):
         return losses[-1], run
 
     def test_same_as_dense(self):
-        """In bsp the order of sums is fixed, so even the last bits are equal: a row without a
-        gradient stays as it is, and a dense element with a zero gradient does too."""
+        """bsp fixes the order of sums, so even the last bits are equal: a row without a gradient is
+        unchanged, and so is a dense element with a zero gradient."""
         dense, _ = self.loss("dense", "--sync", "bsp")
         sparse, run = self.loss("sparse", "--sync", "bsp", "--sparse")
         self.assertEqual(dense, sparse)
@@ -55,7 +55,7 @@ class Sparse(cluster.ClusterTest):
         self.loss("asp", "--sparse", "--optimizer", "adam", "--lr", 0.01)
 
     def test_dense_layers_on_a_device(self):
-        """The rows of features stay with the CPU, beside a worker of the CPU alone, too."""
+        """The rows of features stay on the CPU, also beside a worker that uses only the CPU."""
         self.common = ("--batch", 50, "--workers", 2, "--model", "mlp:16", "--sparse", "--lr", 0.5)
         alone, _ = self.loss("alone", "--sync", "bsp")
         split, _ = self.loss("split", "--sync", "bsp", "--device", "emulated")
@@ -75,8 +75,8 @@ class Sparse(cluster.ClusterTest):
 
 class Rejoin(cluster.ClusterTest):
     def test_from_what_the_server_kept(self):
-        """A killed replica has its rows of the newest checkpoint; it is sent those that changed since:
-        here those of the few features that most samples have, and not those of the many others."""
+        """A killed replica has its rows of the newest checkpoint and gets the rows changed since.
+        Here these are rows of the few features that most samples have, not of the many others."""
         dice = random.Random(1)
         data = self.home / "train"
         with data.open("w") as file:
@@ -90,7 +90,7 @@ class Rejoin(cluster.ClusterTest):
         self.finish(*common, "--epochs", 1)
         run = self.start(*common, "--epochs", 2, "--resume", "--checkpoint-every", "1s",
                          "--slow", "0:700", "--slow", "1:700")
-        run.await_text("training with")
+        run.await_event("training_started")
         time.sleep(4)
         self.assertTrue(run.kill("server", 1))
         cluster.poll(lambda: run.logs.get("server-1", "").count("was sent") == 2, 10, "both copies")

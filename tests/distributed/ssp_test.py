@@ -1,9 +1,9 @@
-"""ssp:S lets workers drift apart by S clocks: as far as that, and never further."""
+"""Checks that ssp:S lets workers drift apart by S clocks, and never further."""
 import cluster
 
 
 class Ssp(cluster.ClusterTest):
-    # 60,000 samples: 236 batches, of which the straggler does the fewest.
+    # 60,000 samples are 236 batches; the straggler does the fewest.
     common = ("--model", "softmax", "--batch", 256, "--epochs", 1, "--slow", "0:50")
 
     def check(self, bound):

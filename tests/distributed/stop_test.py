@@ -1,4 +1,4 @@
-"""A user who stops a job loses nothing: the rest of it can be done later."""
+"""Checks that a stopped job loses no work: its rest can be done later."""
 import os
 import signal
 import time
@@ -18,7 +18,7 @@ class Stop(cluster.ClusterTest):
 
     def begin(self, *options, **more):
         run = self.start("--checkpoint", self.checkpoints, *options, **more)
-        run.await_match(r"epoch (0\.[1-9]|1)")
+        run.await_epoch(0.1)
         return run
 
     def done_by(self, run):
@@ -28,9 +28,9 @@ class Stop(cluster.ClusterTest):
         return done
 
     def resume(self, done, *options):
-        """`done`: batches that the stopped run did."""
+        """Resumes and checks that the rest is done. `done`: batches that the stopped run did."""
         run = self.finish("--checkpoint", self.checkpoints, "--resume", *options)
-        self.assertIn(f"all {self.batches} batches are applied", run.out)
+        self.assertTrue(run.told("batches_applied", batches=self.batches))
         # Nothing was in flight but a few batches of each worker.
         self.assertLessEqual(run.report["pushes"]["applied"], self.batches - done + 16)
 
@@ -42,10 +42,10 @@ class Stop(cluster.ClusterTest):
 
     def stop_and_resume(self, number, *options):
         run = self.begin(*options)
-        os.killpg(run.launcher.pid, number)  # All its processes, as a terminal does it.
+        os.killpg(run.launcher.pid, number)  # To all processes, as from a terminal.
         self.assertEqual(run.wait(), 128 + number)
-        self.assertNotIn("lost", run.out)
-        self.assertRegex(run.out, r"checkpoint \d+ committed")
+        self.assert_untold(run, *cluster.LOSSES)
+        self.assertTrue(run.told("checkpoint_committed"))
         self.assertIn("continue with --resume", run.out)
         self.assertEqual(run.err, "")
         self.check_files(run)
@@ -58,52 +58,52 @@ class Stop(cluster.ClusterTest):
         self.stop_and_resume(signal.SIGTERM, "--sync", "bsp")
 
     def test_killed_launcher(self):
-        """Its run directory has all that --resume needs, for as many passes as it trained or more."""
+        """--resume needs only the run directory, and --epochs above the passes already trained."""
         where = ("--run-dir", self.home / "here")
         model, passes = ("--model", "softmax"), ("--epochs", 6)
         run = self.start(*where, *passes, "--checkpoint-every", "200ms", common=(*model, *ALL_SLOW),
                          processes=False)
-        run.await_match(r"epoch [1-4]\.[3-9]")  # And a checkpoint of after the first pass.
+        run.await_epoch(1.3)  # And a checkpoint of after the first epoch.
         run.signal(signal.SIGKILL)
         self.assertEqual(run.wait(), -signal.SIGKILL)
         checkpoints = self.home / "here" / "checkpoints" / "checkpoints"
         before = sorted(os.listdir(checkpoints))
         shorter = self.finish(*where, "--resume", "--epochs", 1, common=model, status=1,
                               processes=False)
-        self.assertRegex(shorter.err, r"already at pass [1-5]\.\d+ of 1: give --epochs [2-6] or more\n$")
+        self.assertRegex(shorter.err, r"already at epoch [1-5]\.\d+ of 1: give --epochs [2-6] or more\n$")
         self.assertEqual(sorted(os.listdir(checkpoints)), before)
         again = self.finish(*where, *passes, "--resume", common=model, processes=False)
-        self.assertIn(f"all {3 * self.batches} batches are applied", again.out)
-        self.assertRegex(again.out, r"restored from checkpoint [1-9]")
+        self.assertTrue(again.told("batches_applied", batches=3 * self.batches))
+        self.assertTrue(again.told("shard_restored", checkpoint=lambda x: x >= 1))
 
     def test_threads(self):
-        run = self.begin("--threads", processes=False)
+        run = self.begin("--threads", "--events", "events.jsonl", processes=False)
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
         self.resume(self.done_by(run))
 
     def test_frozen_launcher(self):
-        """A launcher that slept goes on with its job, whether or not that ended meanwhile."""
+        """A launcher that was stopped goes on with its job, even if the job has ended."""
         run = self.begin()
         os.kill(run.launcher.pid, signal.SIGSTOP)
-        time.sleep(6)  # Longer than the 5 s of silence that count as death.
+        time.sleep(6)  # Longer than the 5 s of silence after which a member counts as lost.
         os.kill(run.launcher.pid, signal.SIGCONT)
         self.assertEqual(run.wait(), 0)
-        self.assertIn(f"all {self.batches} batches are applied", run.out)
+        self.assertTrue(run.told("batches_applied", batches=self.batches))
         self.assertIn("test accuracy", run.out)
-        self.assertNotIn("lost", run.out)
+        self.assert_untold(run, *cluster.LOSSES)
 
     def test_twice_ends_at_once(self):
         run = self.begin()
         os.kill(run.processes()["server", 0], signal.SIGSTOP)  # Its last checkpoint would take long.
         run.signal(signal.SIGINT)
-        run.await_text("once more")
+        run.await_event("stopping")
         began = time.monotonic()
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
         print(f"{time.monotonic() - began:.2f} s", end=" ", flush=True)
         self.assertIn("stopped at once", run.err)
-        self.assertNotIn("lost", run.out)
+        self.assert_untold(run, *cluster.LOSSES)
 
 
 if __name__ == "__main__":

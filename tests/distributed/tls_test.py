@@ -1,4 +1,5 @@
-"""Encrypted jobs: who is let in, and what both sides say where somebody is not. --table prints it.
+"""Checks encrypted jobs: which peers are admitted, and the messages of both sides about refused
+peers. --table prints them.
 """
 import json
 import shutil
@@ -10,20 +11,20 @@ import subprocess
 import cluster
 import two_hosts
 
-SECRET = 16  # Where the first bytes of a link have it: behind magic and version.
+SECRET = 16  # Its offset in the first bytes of a link: behind magic and version.
 
 table = []
 
 
 def certs(*words):
-    """`troupe certs`; its exit status and what it said."""
+    """Runs `troupe certs`; returns its exit status and output."""
     done = subprocess.run([cluster.arguments.programs / "troupe", "certs", *map(str, words)],
                           capture_output=True, text=True, timeout=20, check=False)
     return done.returncode, (done.stdout + done.stderr).strip()
 
 
 class Tls:
-    """For a ClusterTest: certificates of the job, of another one, and expired ones."""
+    """Gives a ClusterTest certificates of the job, of another job, and expired ones."""
 
     def make_certificates(self, *hosts):
         for name, *words in (("good", "--ca", self.home / "authority.pem"), ("other",),
@@ -36,7 +37,7 @@ class Tls:
             self.assertEqual(status, 0, said)
 
     def log_of(self, run, pattern):
-        """The line of the coordinator's log that says this."""
+        """Waits for a line with `pattern` in the coordinator's log; returns the last one."""
         def found():
             lines = run.logs.get("coordinator", "").splitlines()
             return [line for line in lines if pattern in line]
@@ -58,7 +59,7 @@ class Hosts(Tls, two_hosts.TwoHosts):
     def listen(self, certificates="good"):
         run = self.start("--listen", self.where, *self.tls(certificates), "--here",
                          "server:0,worker:0", prefix=self.on["a"], name="a")
-        run.await_text("worker 0 joined")
+        run.await_event("member_joined", member="worker 0")
         return run
 
     def tls(self, certificates):
@@ -70,7 +71,7 @@ class Hosts(Tls, two_hosts.TwoHosts):
                           prefix=self.on["b"], name=name)
 
     def refused(self, case, certificates, pattern, log=None, listening="good"):
-        """The joining host ends with one line, the job goes on, and its log has a line as well."""
+        """Checks that the joining host ends with one line, and the job logs a line and goes on."""
         here = self.listen(listening)
         there = self.join(certificates)
         self.assertEqual(there.wait(20), 1)
@@ -89,7 +90,7 @@ class Hosts(Tls, two_hosts.TwoHosts):
         here = self.listen("certs-a")
         there = self.join("certs-b")
         self.assertEqual([here.wait(), there.wait()], [0, 0])
-        self.assertIn(f"listening on {self.where}, encrypted", here.out)
+        self.assertTrue(here.told("note", text=f"listening on {self.where}, encrypted"))
         self.assertGreater(self.accuracy(here), 0.7)
 
     def test_kills(self):
@@ -100,18 +101,18 @@ class Hosts(Tls, two_hosts.TwoHosts):
         there = self.start("--join", self.where, *self.tls("good"), "--here", "worker:1",
                            "--epochs", 2, prefix=self.on["b"], name="b",
                            common=(*self.common[:2], *self.common[4:]))
-        here.await_text("checkpoint 1 committed")
+        here.await_event("checkpoint_committed", checkpoint=1)
         self.assertTrue(here.kill("server", 0))
-        here.await_text("server 0 rejoined")
+        here.await_event("member_rejoined", member="server 0")
         self.assertTrue(here.kill("coordinator", 0))
-        here.await_text("coordinator back")
+        here.await_event("coordinator_back")
         self.assertEqual([here.wait(), there.wait()], [0, 0])
 
     def test_another_authority(self):
         here = self.refused("another authority", "other",
                             "showed a certificate that is of another authority than ca.pem",
                             "does not accept our certificate: it is of another authority")
-        there = self.join("good", "right")  # The job was not harmed.
+        there = self.join("good", "right")  # The job is unharmed.
         self.assertEqual([here.wait(), there.wait()], [0, 0])
 
     def test_no_certificate(self):
@@ -131,7 +132,7 @@ class Hosts(Tls, two_hosts.TwoHosts):
 
 
 class Peers(Tls, cluster.ClusterTest):
-    """A job on this host, where knocks at its port what no process of Troupe would send."""
+    """A job on this host, whose port gets bytes that no process of Troupe would send."""
     common = ("--model", "softmax", "--epochs", 1)
 
     def setUp(self):
@@ -141,7 +142,7 @@ class Peers(Tls, cluster.ClusterTest):
     def begin(self):
         run = self.start("--tls", self.home / "good", "--listen", "127.0.0.1:0",
                          *cluster.slow([20] * 4))
-        run.await_text("training with")
+        run.await_event("training_started")
         where = json.loads((run.directory / "cluster.json").read_text())["coordinator"]
         return run, int(where.rpartition(":")[2])
 
@@ -156,7 +157,7 @@ class Peers(Tls, cluster.ClusterTest):
         return made
 
     def knock(self, port, certificates, said=b"", role="observer"):
-        """What such a peer hears, and how it ends."""
+        """Connects as such a peer; returns the answer and the text of the error, if any."""
         context = self.context(ssl.PROTOCOL_TLS_CLIENT, certificates, role)
         heard = b""
         with socket.create_connection(("127.0.0.1", port), timeout=10) as bare:
@@ -173,7 +174,7 @@ class Peers(Tls, cluster.ClusterTest):
                 return heard + str(why).encode()
 
     def capture(self):
-        """The first bytes that a process of a joining host says."""
+        """Returns the first bytes that a process of a joining host sends."""
         with socket.create_server(("127.0.0.1", 0)) as door:
             door.settimeout(10)
             run = self.start("--join", f"127.0.0.1:{door.getsockname()[1]}", "--here", "worker:0")
@@ -207,10 +208,10 @@ class Peers(Tls, cluster.ClusterTest):
                 text = "".join(chr(x) if 32 <= x < 127 else " " for x in heard)
                 self.note(case, " ".join(text.split()), self.log_of(run, log))
         self.assertEqual(run.wait(), 0)
-        self.assertNotIn("lost", run.out)
+        self.assert_untold(run, *cluster.LOSSES)
 
     def test_an_expired_acceptor(self):
-        """A joining host meets one whose certificate expired."""
+        """A joining host meets a coordinator whose certificate has expired."""
         context = self.context(ssl.PROTOCOL_TLS_SERVER, "old", "coordinator")
         with socket.create_server(("127.0.0.1", 0)) as door:
             door.settimeout(10)
@@ -220,7 +221,7 @@ class Peers(Tls, cluster.ClusterTest):
             with self.assertRaises(ssl.SSLError) as said:
                 context.wrap_socket(bare, server_side=True).recv(4096)
             bare.close()
-            other, _ = door.accept()  # The worker's, or the launcher's.
+            other, _ = door.accept()  # The connection of the worker or of the launcher.
             with self.assertRaises(ssl.SSLError):
                 context.wrap_socket(other, server_side=True).recv(4096)
             other.close()
@@ -229,7 +230,7 @@ class Peers(Tls, cluster.ClusterTest):
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
         self.note("an expired certificate of the coordinator", run.err.strip(), said.exception)
 
-    # -- what a process says of its own certificates --
+    # -- errors in a process's own certificates --
 
     def refused(self, directory, pattern, *words, status=1):
         run = self.start("--tls", directory, *words)
@@ -252,7 +253,7 @@ class Peers(Tls, cluster.ClusterTest):
         self.refused(mixed, "worker.pem is of another authority than ca.pem")
         (mixed / "worker.key").unlink()
         self.refused(mixed, "cannot read .*worker.key: No such file")
-        (mixed / "coordinator.key").unlink()  # A host that joins needs none.
+        (mixed / "coordinator.key").unlink()  # A host that joins needs no coordinator key.
         self.refused(mixed, "cannot read .*worker.key: No such file", "--join", "127.0.0.1:1",
                      "--here", "worker:0")
 

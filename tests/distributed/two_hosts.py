@@ -1,4 +1,4 @@
-"""Hosts: network namespaces with addresses of their own. Two of them are joined by a pair of
+"""Makes hosts: network namespaces with their own addresses. TwoHosts joins two of them by a pair of
 virtual cards. Needs root.
 """
 import os
@@ -19,14 +19,14 @@ def ip(*words):
 
 
 class Hosts(cluster.ClusterTest):
-    """Derived classes give `addresses`, {host: address}, and make_network()."""
+    """Makes namespaces. Derived classes have `addresses`, {host: address}, and make_network()."""
 
     def setUp(self):
         super().setUp()
         self.names = {host: f"troupe-{os.getpid()}-{host}" for host in self.addresses}
         try:
             for name in self.names.values():
-                self.addCleanup(self.remove, name)  # Before it exists: also for half of one.
+                self.addCleanup(self.remove, name)  # First: `name` may be half made.
                 ip("netns", "add", name)
             self.make_network()
         except (OSError, RuntimeError) as why:
@@ -53,5 +53,5 @@ class TwoHosts(Hosts):
             ip("-n", self.names[host], "link", "set", "lo", "up")
 
     def cut(self, state):
-        """The line between them: "down" or "up"."""
+        """Sets the line between the hosts to "down" or "up"."""
         ip("-n", self.names["b"], "link", "set", f"tr{os.getpid()}b", state)

@@ -1,5 +1,6 @@
-"""What a job waits for is a line on the console within seconds, whichever process waits."""
+"""What a job waits for is an event within seconds, whichever process waits."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -10,12 +11,17 @@ import cluster
 
 ELEMENTS = 1000
 WORKERS = 2
-SOON = 60  # Seconds, lest a line that never comes hangs the test; usually it takes less than 5.
+SOON = 60  # Seconds, lest an event that never comes hangs the test; usually it takes less than 5.
 
 
 def cpu_seconds(pid):
     fields = cluster.read_proc(pid, "stat").rpartition(b") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def await_wait(run, pattern):
+    """Waits for the line of a process that matches this pattern."""
+    run.await_event("process_waits", SOON, text=re.compile(pattern))
 
 
 class Waits(cluster.ClusterTest):
@@ -25,7 +31,7 @@ class Waits(cluster.ClusterTest):
 
     def begin(self, samples, *options, **more):
         run = self.start("--samples", samples, *options, **more)
-        run.await_text("training with 2 workers")
+        run.await_event("training_started", workers=2)
         return run
 
     def end(self, run):
@@ -33,7 +39,7 @@ class Waits(cluster.ClusterTest):
         self.assert_exact(run, ELEMENTS)
 
     def without_files(self, run, role):
-        """No process of that role can open one more file; returns what undoes that."""
+        """Lets process 0 of `role` open no more files; returns its pid and an undo function."""
         pid = run.processes()[role, 0]
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
@@ -43,13 +49,14 @@ class Waits(cluster.ClusterTest):
         run = self.begin(3000)
         pid, undo = self.without_files(run, "server")
         run.kill("worker", 1)
-        run.await_match(r"\] server 0: cannot accept a connection: Too many open files; "
-                        "limits: ulimit -n 3", SOON)
-        run.await_match(r"worker 1: waits for server 0: 127.0.0.1:\d+ ", SOON)
+        await_wait(run, "^server 0: cannot accept a connection: Too many open files; "
+                   "limits: ulimit -n 3")
+        await_wait(run, r"worker 1: waits for server 0: 127.0.0.1:\d+ ")
         before = cpu_seconds(pid)
         time.sleep(1)
         self.assertLess(cpu_seconds(pid) - before, 0.5)  # It does not try all the time.
-        self.assertEqual(run.out.count("cannot accept a connection"), 1)
+        told = run.told("process_waits", text=re.compile("cannot accept a connection"))
+        self.assertEqual(len(told), 1)
         undo()
         self.end(run)
 
@@ -57,16 +64,16 @@ class Waits(cluster.ClusterTest):
         run = self.begin(3000)
         _, undo = self.without_files(run, "coordinator")
         run.kill("worker", 1)
-        run.await_match(r"\] coordinator: cannot accept a connection: Too many open files", SOON)
-        run.await_match(r"worker 1: waits for the coordinator: 127.0.0.1:\d+ ", SOON)
-        run.await_text("is still without worker 1", SOON)
+        await_wait(run, "^coordinator: cannot accept a connection: Too many open files")
+        await_wait(run, r"worker 1: waits for the coordinator: 127.0.0.1:\d+ ")
+        await_wait(run, "^is still without worker 1")
         undo()
         self.end(run)
 
     def test_members_of_another_host(self):
         run = self.start("--samples", 1000, "--listen", "127.0.0.1:0", "--here",
                          "worker:1")
-        run.await_text("waits for server 0, server 1, worker 0\n", SOON)
+        await_wait(run, "waits for server 0, server 1, worker 0$")
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(20), 128 + signal.SIGTERM)
 
@@ -74,7 +81,9 @@ class Waits(cluster.ClusterTest):
         run = self.start("--samples", 3000)
         pid = cluster.poll(lambda: run.processes().get(("coordinator", 0)), 10, "a coordinator")
         os.kill(pid, signal.SIGSTOP)
-        run.await_match("waits for the coordinator|no word from the coordinator", SOON)
+        waits = re.compile("waits for the coordinator")
+        run.await_true(lambda: run.told("process_waits", text=waits)
+                       or run.told("coordinator_silent"), SOON, "a wait for the coordinator")
         run.signal(signal.SIGTERM)
         run.wait(60)
 
@@ -84,23 +93,23 @@ class Waits(cluster.ClusterTest):
         for name in "console", "worker-1":
             (logs / f"{name}.log").symlink_to("/dev/full")
         run = self.begin(2000, "--run-dir", self.home / "run", processes=False)
-        run.await_match("worker 1: cannot write its log: No space left on device; it would say: "
-                        r"worker 1 starts, pid \d+", SOON)
+        await_wait(run, "worker 1: cannot write its log: No space left on device; it would say: "
+                   r"worker 1 starts, pid \d+")
         self.end(run)
 
     def test_a_worker_that_does_not_come(self):
-        """Of a job without servers: the other one says so too."""
+        """In a job without servers, the other worker reports the wait."""
         self.program = "async_sgd"
         run = self.start("--model", "softmax", "--epochs", 50, "--workers", 2, "--sync",
                          "allreduce", common=())
         os.kill(cluster.poll(lambda: run.processes().get(("worker", 1)), 10, "worker 1"),
                 signal.SIGSTOP)
-        run.await_text("waits for worker 1", SOON)
+        await_wait(run, "waits for worker 1")
         run.signal(signal.SIGTERM)
         run.wait(60)
 
     def test_full_disk(self):
-        """Of the checkpoints of a job without servers."""
+        """The disk for checkpoints of a job without servers is full."""
         if os.getuid() != 0 or not shutil.which("unshare"):
             self.skipTest("mounts a small disk, which needs root")
         disk = self.home / "disk"
@@ -113,12 +122,12 @@ class Waits(cluster.ClusterTest):
         run = self.start("--model", "softmax", "--epochs", 1000, "--workers", 2, "--sync",
                          "allreduce", "--checkpoint-every", "500ms", "--checkpoint",
                          disk / "checkpoints", common=())
-        run.await_match(r"training .* checkpoint \d+,")
+        run.await_event("progress", phase="training", checkpoint=lambda x: x > 0)
         try:
             (disk / "filler").write_bytes(bytes(8 << 20))
         except OSError:
             pass
-        run.await_match("worker 0: no checkpoint: .*No space left on device", SOON)
+        await_wait(run, "worker 0: no checkpoint: .*No space left on device")
         (disk / "filler").unlink()
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(60), 128 + signal.SIGTERM)

@@ -33,7 +33,7 @@ std::string fault_of(const std::string& text, const data_options& options = {}) 
   return file.error().text;
 }
 
-/// Labels of the rows, as class_name() has them.
+/// Returns the labels of the rows as class_name() gives them.
 words labels_of(const csv_file& file) {
   words labels;
   for (const std::uint32_t row : file.labels.rows())
@@ -81,14 +81,14 @@ TEST_CASE("lines end with CR too") {
 TEST_CASE("a first record that names the columns is found") {
   const char* with_header[] = {
     "x,y,label\n1,2,a\n3,4,b\n",    // No feature is a number.
-    "x,y,7\n1,2,3\n3,4,5\n",        // Nor here.
+    "x,y,7\n1,2,3\n3,4,5\n",        // No feature is a number here either.
     "0,1,label\n1,2,3\n3,4,5\n",    // All other labels are numbers.
-    "2019,y,label\n1,2,3\n3,4,5\n", // Also beside a number.
-    "0,1,2\n1,2,5\n3,4,6\n",        // pandas' default names, and no class 2.
-    "0,1,2\n1,2,2\n3,4,6\n",        // They are likelier than a row.
-    "0,1,kind\n1,2,a\n3,4,b\n",     // A name for the label.
-    ",x,label\n0,2,a\n1,4,b\n",     // The index of a table, without a name.
-    ",0,label\n0,2,a\n1,4,b\n",     // Before pandas' default name.
+    "2019,y,label\n1,2,3\n3,4,5\n", // One feature name is a number.
+    "0,1,2\n1,2,5\n3,4,6\n",        // The names are pandas' defaults, and no class is 2.
+    "0,1,2\n1,2,2\n3,4,6\n",        // Default names are likelier than a row of data.
+    "0,1,kind\n1,2,a\n3,4,b\n",     // Only the label has a name.
+    ",x,label\n0,2,a\n1,4,b\n",     // The table's index column has no name.
+    ",0,label\n0,2,a\n1,4,b\n",     // An index column precedes pandas' default name.
   };
   for (const char* text : with_header) {
     const auto file = parsed(text);
@@ -100,10 +100,10 @@ TEST_CASE("a first record that names the columns is found") {
   }
   const char* without_header[] = {
     "1,2,a\n3,4,b\n",
-    "0,1,a\n3,4,b\n5,6,a\n", // Counts, but a is a class.
+    "0,1,a\n3,4,b\n5,6,a\n", // 0 and 1 could be default names, but a is a class.
     "1,2,a\n3,4,5\n5,6,b\n", // Other labels are words too.
     "1,2,3\n",
-    "0,1,2\n", // Nothing else is there.
+    "0,1,2\n", // There is no other record.
   };
   for (const char* text : without_header) {
     CAPTURE(text);
@@ -138,7 +138,7 @@ TEST_CASE("--label names a column by its name or its number") {
   const auto train = folder.write("train", text), test = folder.write("test", "a,5,6\n");
   const auto data = load_dataset("csv:" + train + "," + test, {"kind", false});
   REQUIRE(data);
-  CHECK(data->test.labels == std::vector<std::uint32_t>{0}); // The training header tells.
+  CHECK(data->test.labels == std::vector<std::uint32_t>{0}); // The training header decides.
 }
 
 TEST_CASE("what is doubtful in a csv file is refused or told") {
@@ -182,7 +182,7 @@ TEST_CASE("both files must have the same columns in the same order") {
 TEST_CASE("spellings of one number are one class") {
   CHECK(labels_of(parsed("5,1\n6,1.0\n7,+1\n8,1e0\n9,01\n9,-0\n9,0\n"))
         == words{"1", "1", "1", "1", "1", "0", "0"});
-  // A double would make these two one.
+  // As doubles these two labels would be equal.
   CHECK(labels_of(parsed("5,9007199254740993\n6,9007199254740992.5\n"))
         == words{"9007199254740993", "9007199254740992.5"});
   CHECK(labels_of(parsed("5,1\n6,1.0x\n")) == words{"1", "1.0x"});

@@ -25,12 +25,12 @@ std::string checksum_of_files(const std::string& kind, const std::string& train,
 TEST_CASE("the checksum differs for other labels, values, columns, rows and test data") {
   const std::set<std::string> csv{
     checksum_of_files("csv", "1,5,a\n2,7,b\n4,9,b\n", "1,2,a\n"),
-    checksum_of_files("csv", "1,5,b\n2,7,a\n4,9,b\n", "1,2,a\n"), // Labels.
-    checksum_of_files("csv", "1,5,a\n3,7,b\n4,9,b\n", "1,2,a\n"), // A value.
-    checksum_of_files("csv", "5,1,a\n7,2,b\n9,4,b\n", "1,2,a\n"), // Columns.
-    checksum_of_files("csv", "1,5,a\n4,9,b\n2,7,b\n", "1,2,a\n"), // Rows.
-    checksum_of_files("csv", "1,5,a\n2,7,b\n4,9,b\n", "1,3,a\n"), // A test value.
-    checksum_of_files("csv", "1,5,a\n2,7,b\n4,9,b\n", "1,2,b\n"), // A test label.
+    checksum_of_files("csv", "1,5,b\n2,7,a\n4,9,b\n", "1,2,a\n"), // Other labels.
+    checksum_of_files("csv", "1,5,a\n3,7,b\n4,9,b\n", "1,2,a\n"), // Another value.
+    checksum_of_files("csv", "5,1,a\n7,2,b\n9,4,b\n", "1,2,a\n"), // Swapped columns.
+    checksum_of_files("csv", "1,5,a\n4,9,b\n2,7,b\n", "1,2,a\n"), // Swapped rows.
+    checksum_of_files("csv", "1,5,a\n2,7,b\n4,9,b\n", "1,3,a\n"), // Another test value.
+    checksum_of_files("csv", "1,5,a\n2,7,b\n4,9,b\n", "1,2,b\n"), // Another test label.
   };
   CHECK(csv.size() == 7);
   const std::set<std::string> libsvm{

@@ -32,7 +32,7 @@ std::string idx_labels(std::uint32_t count, const std::string& labels) {
   return big_endian(2049) + big_endian(count) + labels;
 }
 
-/// Three training images and one test image of 2 x 3 pixels.
+/// A folder with three training images and one test image of 2 x 3 pixels.
 struct idx_folder {
   temp_folder folder;
   std::string pixels = std::string("\0\1\2\3\4\5\6\7\x8\x9\xa\xb\xc\xd\xe\xf\x10\xff", 18);
@@ -214,7 +214,7 @@ TEST_CASE("refuses damaged gzip files") {
   std::string bytes(std::istreambuf_iterator<char>(file), {});
   const auto cut = folder.write("cut.gz", bytes.substr(0, bytes.size() / 2));
   check_refused("libsvm:" + path + "," + cut, errc::damaged, {"too early", "cut.gz"});
-  bytes[bytes.size() - 6] ^= 1; // In the checksum.
+  bytes[bytes.size() - 6] ^= 1; // Flips a bit of the checksum.
   const auto bent = folder.write("bent.gz", bytes);
   check_refused("libsvm:" + bent + "," + path, errc::damaged, {"damaged", "bent.gz"});
 }
@@ -235,7 +235,7 @@ TEST_CASE("reads csv with names and a header, and standardises by the training f
   CHECK(row(data->train, 3, 1) == std::vector<float>{0.0f, 0.0f, 0.0f});
   const auto only = row(data->test, 3, 0);
   CHECK(only[0] == doctest::Approx(4.0 / deviation));
-  CHECK(only[1] == 1.0f); // Constant in training: moved by its mean alone.
+  CHECK(only[1] == 1.0f); // Constant in training, so only the mean is subtracted.
   CHECK(only[2] == 1.0f);
 }
 

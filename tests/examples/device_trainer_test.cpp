@@ -48,7 +48,7 @@ std::shared_ptr<const dataset> some_data(bool sparse) {
 
 /// Parameters of a model, and the gradients that one trainer computes.
 struct one_side {
-  /// `rows`: of a sparse table.
+  /// `rows`: the number of rows of a sparse table.
   explicit one_side(const model& shape, std::uint64_t seed = 1, std::size_t rows = 0) {
     troupe::test::numbers random{seed};
     for (const auto& table : shape.tables({}, {})) {
@@ -141,7 +141,7 @@ TEST_CASE("a device's work is ordered whichever of its streams is slow") {
   const auto shape = parse_model("mlp:16,8", *data);
   REQUIRE(shape);
   const auto cpu = make_trainer(*shape, data);
-  // Each step has parameters and rows of its own: whoever has those of another step is seen.
+  // Each step has its own parameters and rows, so a mix-up of steps changes the result.
   const std::vector<std::vector<std::uint32_t>> batches{
     {1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}, {11, 12, 13}};
   std::vector<one_side> first;
@@ -187,7 +187,7 @@ TEST_CASE("a gradient that stays on its device is the one that would have come d
   one_side wanted(*shape), found(*shape);
   const double loss = here->gradient(work, wanted.views, wanted.gradient_views);
   std::vector<troupe::device_gradient> left;
-  for (int step = 0; step < 3; ++step) // None writes over those that are not dropped yet.
+  for (int step = 0; step < 3; ++step) // No step overwrites an earlier gradient that is still held.
     left.push_back(*there->gradient_on_device(work, found.views, {}));
   for (const auto& x : left) {
     CHECK(x.loss == loss);
@@ -259,7 +259,7 @@ TEST_CASE("the same parameters go up once, and from there to the other devices")
   const std::vector<std::uint32_t> batch{3, 1, 4};
   troupe::batch work;
   work.samples = batch;
-  const std::uint64_t batch_bytes = batch.size() * (23 + 1) * 4; // Features and labels.
+  const std::uint64_t batch_bytes = batch.size() * (23 + 1) * 4; // 23 features and 1 label.
   const shared_devices devices{{emulated}, 4};
   std::vector<std::unique_ptr<troupe::trainer>> trainers;
   for (std::uint32_t i = 0; i < 4; ++i)
@@ -271,7 +271,7 @@ TEST_CASE("the same parameters go up once, and from there to the other devices")
   std::vector<float> wanted;
   for (int step = 0; step < 3; ++step) {
     CAPTURE(step);
-    // Other values each time, in the same place.
+    // Each step has other values in the same memory.
     for (auto& table : here.parameters)
       for (float& x : table)
         x *= 0.5f;
@@ -365,7 +365,7 @@ TEST_CASE("places are chosen for what the job is") {
   CHECK_FALSE(choose_places("emulated", *shape, options));
   options.record_directory.reset();
   options.here = {{troupe::role::server, 0}};
-  CHECK(choose_places("cuda:1023", *shape, options)); // Nobody here computes.
+  CHECK(choose_places("cuda:1023", *shape, options)); // No worker runs here.
 }
 
 } // namespace device_trainer_test

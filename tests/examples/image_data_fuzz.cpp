@@ -1,5 +1,5 @@
-// The reader of IDX images and labels with any bytes, plain or packed. Input: the length of the
-// images, then the files of images and of labels, which serve for training and for the test.
+// Feeds any bytes, plain or packed, to the reader of IDX images and labels. Input: the length of
+// the image file, that file, the label file. Both serve for training and for the test.
 #include "examples/02_async_sgd/data/readers.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -24,7 +24,7 @@ void require(bool holds) {
     std::abort();
 }
 
-/// A directory whose files of the training data and of the test are the same.
+/// A directory with the same files as training data and as test data.
 class image_directory {
 public:
   image_directory() {
@@ -136,7 +136,7 @@ std::string xzed(const std::string& from) {
 }
 
 std::string maybe_packed(random_source& random, std::string file) {
-  switch (random.below(24)) { // Unpackers of bzip2 and xz allocate much.
+  switch (random.below(24)) { // Unpackers of bzip2 and xz allocate much, so few files get them.
   case 0: return bzip2ed(std::move(file));
   case 1: return xzed(file);
   case 2:

@@ -28,7 +28,7 @@ std::string xz_copy(std::string text) { return xz_of(text); }
 constexpr std::pair<const char*, packer> packers[] = {
   {"gzip", gzip_of}, {"bzip2", bzip2_of}, {"xz", xz_copy}};
 
-/// Rows that pack to more than one buffer of any reader.
+/// Returns rows whose packed form exceeds one buffer of any reader.
 std::string many_rows() {
   std::string text;
   std::uint32_t random = 1;
@@ -72,13 +72,13 @@ TEST_CASE("every truncation and every flipped bit of a packed file is found") {
       check_failure(read_bytes(folder.write("cut", whole.substr(0, size))), errc::damaged,
                     "end too early in ");
     }
-    const std::size_t header_bytes = name == "gzip"s ? 10 : 0; // Its time and system mean nothing.
+    const std::size_t header_bytes = name == "gzip"s ? 10 : 0; // Time and system are not checked.
     for (std::size_t bit = header_bytes * 8; bit < whole.size() * 8; ++bit) {
       std::string bytes = whole;
       bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
       const auto read = read_bytes(folder.write("bent", bytes));
       CAPTURE(bit);
-      // A damaged mark makes a plain file. gzip and bzip2 pad bytes with bits that mean nothing.
+      // A file with a damaged mark is read as plain. gzip and bzip2 leave padding bits unchecked.
       CHECK((!read || *read == bytes || (*read == text && name != "xz"s)));
     }
     check_failure(read_bytes(folder.write("more", whole + "more")), errc::damaged,

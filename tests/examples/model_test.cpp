@@ -16,7 +16,7 @@ namespace {
 
 using matrix = std::vector<std::vector<double>>;
 
-/// Random samples, dense or with a third of the entries in sparse rows.
+/// Returns random samples, dense or in sparse rows with a third of the entries.
 std::shared_ptr<dataset> random_data(std::uint32_t features, std::uint32_t classes,
                                      std::uint32_t count, bool sparse) {
   splitmix64 random(features + 100 * classes);
@@ -61,7 +61,7 @@ std::vector<double> input_row(const dataset& data, std::uint32_t sample) {
   return row;
 }
 
-/// Logits in float64, straight from the formula.
+/// Returns logits in float64, straight from the formula.
 std::vector<double> reference_logits(const model& shape, const std::vector<double>& input,
                                      const matrix& parameters) {
   std::vector<double> in = input;
@@ -91,13 +91,13 @@ double reference_loss(const model& shape, const dataset& data,
   return loss / static_cast<double>(batch.size());
 }
 
-/// Parameters as the trainer wants them, and their equals in float64.
+/// Parameters in the form that the trainer takes, and the same values in float64.
 struct parameter_set {
   explicit parameter_set(const model& shape) {
     splitmix64 random(3);
     for (const auto& table : shape.tables({}, {})) {
       auto& values = floats.emplace_back(table.size());
-      gradients.emplace_back(table.size(), 77.0f); // Must be overwritten.
+      gradients.emplace_back(table.size(), 77.0f); // The trainer must overwrite this.
       for (float& x : values)
         x = 0.7f * random.symmetric();
       doubles.emplace_back(values.begin(), values.end());
@@ -128,14 +128,14 @@ void check_gradient(const std::string& name, std::uint32_t classes, bool sparse)
   REQUIRE(shape);
   parameter_set set(*shape);
   const auto trainer = make_trainer(*shape, data);
-  // A larger batch first: what it leaves behind must not matter.
+  // The first batch is larger: its leftovers must not matter.
   for (const std::vector<std::uint32_t>& batch :
        {std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}, {13, 2, 19}, {5}, {4, 4, 9, 10, 11}}) {
     const double loss = trainer->gradient(work_on(batch), set.views, set.gradient_views);
     CHECK(loss == doctest::Approx(reference_loss(*shape, *data, batch, set.doubles)).epsilon(1e-5));
     for (std::size_t t = 0; t < set.doubles.size(); ++t)
       for (std::size_t i = 0; i < set.doubles[t].size(); ++i) {
-        constexpr double step = 1e-5; // Error of the difference about step^2, no kink is that near.
+        constexpr double step = 1e-5; // The difference errs by about step^2; no kink is that near.
         const double middle = set.doubles[t][i];
         set.doubles[t][i] = middle + step;
         const double above = reference_loss(*shape, *data, batch, set.doubles);
@@ -219,7 +219,7 @@ TEST_CASE("a gradient is told of layer by layer from the last one, each when it 
   work.on_ready = [&](std::size_t table) {
     told.push_back(table);
     seen[table] = set.gradients[table];
-    for (const std::size_t below : {1u, 2u}) // Nothing of the next layer was begun.
+    for (const std::size_t below : {1u, 2u}) // The next layer is still untouched.
       if (table >= 2 * below)
         CHECK(set.gradients[2 * below - 2][0] == 77.0f);
   };
@@ -245,7 +245,7 @@ TEST_CASE("softmax survives large logits") {
 
 TEST_CASE("evaluates loss, accuracy and, for two classes, auc") {
   for (const std::uint32_t classes : {2u, 4u}) {
-    const auto data = random_data(7, classes, 600, true); // More than one stretch of rows.
+    const auto data = random_data(7, classes, 600, true); // 600 rows are more than one stretch.
     const auto shape = parse_model("mlp:9", *data);
     REQUIRE(shape);
     const parameter_set set(*shape);

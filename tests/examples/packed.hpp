@@ -1,4 +1,4 @@
-// Packs test data by the libraries themselves.
+// Packs test data with zlib, bzip2 and liblzma.
 #pragma once
 
 #include <bzlib.h>

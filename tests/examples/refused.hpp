@@ -1,4 +1,4 @@
-// Checks of data sets that must not load, for the tests of all readers.
+// Checks data sets that must not load, for the tests of all readers.
 #pragma once
 
 #include "examples/02_async_sgd/data/dataset.hpp"
@@ -26,7 +26,7 @@ inline void check_refused(const std::string& text, troupe::errc code,
   CHECK(data.error().text.size() < 400);
 }
 
-/// Returns the remark that has `part`; empty: none.
+/// Returns the first remark that contains `part`; empty if there is none.
 inline std::string remark_with(const dataset& data, const std::string& part) {
   for (const std::string& line : data.remarks)
     if (line.find(part) != std::string::npos)

@@ -11,7 +11,7 @@ namespace async_sgd::roc_test {
 
 namespace {
 
-/// The definition: all pairs.
+/// Returns the area under the curve from its definition, over all pairs.
 double by_pairs(const std::vector<float>& scores, const std::vector<std::uint32_t>& labels) {
   double won = 0.0, pairs = 0.0;
   for (std::size_t i = 0; i < scores.size(); ++i)

@@ -1,4 +1,4 @@
-// Whole jobs whose workers share a process, each with an emulated device of its own.
+// Runs whole jobs whose workers share a process, each with an emulated device of its own.
 #include "examples/02_async_sgd/shared_devices.hpp"
 
 #include "actors/graph/program.hpp"
@@ -19,7 +19,7 @@ constexpr std::uint32_t features = 64, classes = 4, samples = 256, batch_samples
 constexpr std::uint64_t batches = epochs * samples / batch_samples;
 constexpr std::uint64_t parameter_bytes = (features + 1) * classes * sizeof(float);
 
-/// Class i has its ones where the others have zeros.
+/// Returns samples in which class i has ones where the other classes have zeros.
 std::shared_ptr<const dataset> clear_cut() {
   auto data = std::make_shared<dataset>();
   data->features = features;
@@ -34,7 +34,7 @@ std::shared_ptr<const dataset> clear_cut() {
   return data;
 }
 
-/// Whether every class has the largest weights where its ones are.
+/// Checks that every class has the largest weights at its ones.
 class class_finder final : public troupe::evaluator {
 public:
   explicit class_finder(bool& found) : found_(found) {}
@@ -52,7 +52,8 @@ private:
   bool& found_;
 };
 
-/// Simulated, so that each round is of all workers: what was copied where.
+/// Trains, and returns the bytes copied in each direction. The run is simulated, so that each round
+/// has all workers.
 troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_process) {
   const auto data = clear_cut();
   const auto shape = *parse_model("softmax", *data);
@@ -100,14 +101,14 @@ TEST_CASE("four workers with a device each: a quarter of the bytes between host 
   for (const std::string sync : {"asp", "ssp:2"}) {
     CAPTURE(sync);
     const auto alone = train(sync, 1), together = train(sync, 4);
-    // Apart from parameters and gradients, what belongs to each batch.
+    // `up` and `down` are the bytes of all batches without parameters and gradients.
     const std::uint64_t up = batches * batch_samples * (features + 1) * sizeof(float);
     const std::uint64_t down = batches * batch_samples * sizeof(float);
     CHECK(alone.to_devices == up + batches * parameter_bytes);
     CHECK(alone.from_devices == down + batches * parameter_bytes);
     CHECK(alone.between_devices == 0);
     constexpr std::uint64_t rounds = batches / 4;
-    // Who asks first of all is answered before the others have asked.
+    // The very first pull is answered before the other workers have pulled.
     CHECK(together.to_devices == up + (rounds + 1) * parameter_bytes);
     CHECK(together.from_devices == down + batches * sizeof(double) + rounds * parameter_bytes);
     CHECK(together.between_devices == (rounds * 2 * 3 - 1) * parameter_bytes);

@@ -1,4 +1,4 @@
-// A folder of a test's own with files in it, and where the public data sets lie.
+// Gives a test a folder for its files, and finds the public data sets.
 #pragma once
 
 #include <zlib.h>
@@ -10,7 +10,7 @@
 
 namespace async_sgd {
 
-/// Removed with all its files at the end of the test.
+/// A folder that is removed with all its files when this object is destroyed.
 class temp_folder {
 public:
   temp_folder() {
@@ -44,7 +44,7 @@ private:
   std::string path_;
 };
 
-/// Folder of the public data sets; empty where there is none.
+/// Returns the folder of the public data sets; empty if there is none.
 inline std::string public_data() {
   const char* given = std::getenv("TROUPE_DATA");
 #ifdef TROUPE_SOURCE_DIR

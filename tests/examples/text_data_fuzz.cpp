@@ -1,5 +1,5 @@
-// The readers of CSV and LIBSVM text with any bytes. Input: options, the length of the training
-// text, then the training text and the test text.
+// Feeds any bytes to the readers of CSV and LIBSVM text. Input: options, the length of the training
+// text, the training text, the test text.
 #include "examples/02_async_sgd/data/csv_file.hpp"
 #include "examples/02_async_sgd/data/libsvm.hpp"
 #include "tests/serialization/fuzz_main.hpp"
@@ -13,7 +13,7 @@ using namespace async_sgd;
 
 namespace {
 
-constexpr std::size_t head_bytes = 3; // Options, and two bytes of the length.
+constexpr std::size_t head_bytes = 3; // Options (1 byte), length (2).
 
 void require(bool holds) {
   if (!holds)
@@ -70,7 +70,7 @@ troupe::result<dataset> read_libsvm_pair(std::string_view train, std::string_vie
   auto second = parse_libsvm({test_name, test}, options);
   if (!second)
     return second.error();
-  // A data set of 2^28 features is right, and too slow for this many runs.
+  // A data set of 2^28 features is valid but too slow for a fuzz target.
   if (std::max(first->features, second->features) > 1u << 16)
     return {troupe::errc::malformed, "many features"};
   return join_libsvm(*std::move(first), *std::move(second), options);

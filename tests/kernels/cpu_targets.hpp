@@ -9,8 +9,8 @@
 
 namespace troupe::kernels {
 
-/// Calls check() once for each target, from the best one to the baseline without vectors; kernels
-/// that it calls run on that one.
+/// Calls check() once for each target, from the best to the baseline without vectors. Kernels that
+/// check() calls run on that target.
 template <class Check>
 void on_every_target(const Check& check) {
   for (const auto target : hwy::SupportedAndGeneratedTargets()) {

@@ -51,8 +51,8 @@ TEST_CASE("--device fails for what was asked for by name and is not there") {
   CHECK(rejection("cuda:0,1", 1u)
         == "--device cuda:0,1: there is no CUDA device 1; the only one is cuda:0");
   CHECK(rejection("cuda:all", none)
-        == "--device cuda:all: no CUDA driver here; use --device cpu, or auto, which takes what "
-           "there is");
+        == "--device cuda:all: no CUDA driver here; use --device cpu, or auto, which takes any "
+           "GPU");
   CHECK(rejection("cpu+cuda:0", none).starts_with("--device cpu+cuda:0: no CUDA driver here;"));
 }
 

@@ -101,14 +101,14 @@ TEST_CASE("device group: where a device is lost the others can be had, and then 
           == "gradients on device " + std::to_string(lost)
                + " cannot be had, so they are computed again: device " + std::to_string(lost)
                + " is lost");
-    const auto lines = with.said.size(); // Said once.
+    const auto lines = with.said.size(); // The loss is reported once.
     CHECK_FALSE(with.group->fetch(lost, with.there[lost].span(), with.room));
     CHECK(with.said.size() == lines);
     with.shares.erase(with.shares.begin() + lost);
     must(with.add_up());
     CHECK(with.found_is(left));
     CHECK(with.said.back() == "devices add up gradients again");
-    CHECK(with.opened == 4); // Anew after each of the three errors.
+    CHECK(with.opened == 4); // Each of the three errors reopens it.
   }
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("device group: NCCL adds up where it is, and a schedule where it fails
     must(with.add_up());
     CHECK(with.found_is(1111));
     CHECK(find()->living == 4);
-    CHECK(with.machine.copied().between_devices == 0); // Not by our copies.
+    CHECK(with.machine.copied().between_devices == 0); // NCCL moved the bytes.
     find()->async_failure = 2;
     must(with.add_up());
     CHECK(with.found_is(1111));
@@ -156,12 +156,12 @@ TEST_CASE("device group: a sum that NCCL made without a lost device is not taken
   nccl_script* (*find)() = nullptr;
   must(library.bind(find, "stand_in_script"));
   *find() = {};
-  static emulated_platform* has_device = nullptr; // While device 1 is there.
+  static emulated_platform* has_device = nullptr; // Null once device 1 is lost.
   static const nccl_api original = must(nccl_api::load(TROUPE_NCCL_STAND_IN));
   auto api = original;
   api.group_start = [] {
     if (has_device != nullptr)
-      std::exchange(has_device, nullptr)->lose(1); // Its share is in place by now.
+      std::exchange(has_device, nullptr)->lose(1); // Its share is already in place.
     return original.group_start();
   };
   {

@@ -8,8 +8,8 @@ using test::must;
 
 namespace {
 
-/// Whether a copy on one stream, of what a copy on another stream wrote, finds that. The answer for
-/// so many seeds.
+/// Returns for how many of 100 seeds a copy on one stream reads the value that another stream
+/// wrote. `wait`: the reading stream waits for the other one's event.
 int times_found(bool wait) {
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -74,7 +74,7 @@ TEST_CASE("emulated devices: memory that is not theirs is refused") {
     const auto said = on->synchronize(stream.get());
     REQUIRE_FALSE(said);
     CHECK(said.error().code == errc::device_failed);
-    must(on->synchronize(stream.get())); // Told once.
+    must(on->synchronize(stream.get())); // An error is reported once.
   };
   on->copy(stream.get(), there.data(), pageable, sizeof(int));
   is_refused();
@@ -150,7 +150,7 @@ TEST_CASE("emulated devices: copies are counted by where they come from and go t
   on->copy(stream.get(), a.data(), here.data(), 10);
   on->copy(stream.get(), here.data(), a.data() + 50, 20);
   on->copy(stream.get(), b.data(), a.data(), 30);
-  on->copy(stream.get(), a.data(), a.data() + 50, 40); // Within one: of no kind.
+  on->copy(stream.get(), a.data(), a.data() + 50, 40); // A copy within one device is not counted.
   must(on->synchronize(stream.get()));
   const auto copied = machine.copied();
   CHECK(copied.to_devices == 10);

@@ -1,4 +1,4 @@
-// Schedules of every strategy, for tests that hold for all of them.
+// Makes schedules of every strategy, for tests that hold for all of them.
 #pragma once
 
 #include "kernels/schedules/strategies.hpp"
@@ -28,7 +28,7 @@ inline std::vector<std::vector<std::uint32_t>> groups_of(std::uint32_t devices,
   return groups;
 }
 
-/// Two rings in different orders, with two thirds and one third of the buffer.
+/// Returns two rings in different orders, with two thirds and one third of the buffer.
 inline std::vector<ring_path> uneven_rings(std::uint32_t devices) {
   auto shuffled = ring_in_order(devices);
   std::shuffle(shuffled.order.begin(), shuffled.order.end(), std::mt19937{devices});
@@ -41,7 +41,7 @@ inline std::vector<ring_path> both_ways(std::uint32_t devices) {
   return {ring_in_order(devices), reversed(ring_in_order(devices))};
 }
 
-/// Of every strategy.
+/// Returns a schedule of every strategy.
 inline std::vector<named_schedule> all_of(std::uint32_t devices, std::uint32_t pieces) {
   const std::array ring{ring_in_order(devices)};
   std::vector<named_schedule> all{

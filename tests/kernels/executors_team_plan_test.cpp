@@ -12,7 +12,7 @@ namespace troupe::kernels::executors_team_plan_test {
 
 namespace {
 
-/// Carries works out in a random order that their waits allow. False: nobody can go on.
+/// Carries out the works in a random order that their waits allow. Returns false on a deadlock.
 bool run_in_any_order(const team_plan& plan, std::vector<std::vector<float>>& buffers,
                       std::mt19937& random) {
   std::vector<std::uint32_t> done(plan.works.size());
@@ -86,7 +86,7 @@ TEST_CASE("the_own_steps_of_a_rank_make_its_result") {
 
 TEST_CASE("a_block_is_added_up_and_handed_out_in_one_work_without_waiting") {
   const auto plan = plan_for_team(schedule_for_team(4, 4 << 20));
-  CHECK_EQ(plan.source.chunks, 32); // Of 128 KiB.
+  CHECK_EQ(plan.source.chunks, 32); // A chunk is 128 KiB.
   for (const auto& works : plan.works) {
     CHECK_EQ(works.size(), 8);
     for (const auto& work : works) {

@@ -22,11 +22,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Many ranks share few cores here.
+/// Waits yield, because many ranks share few cores here.
 constexpr wait_options waiting{.spin = 20us, .yield = true};
 constexpr team_options patient{.wait = waiting, .deadline = 20s};
 
-/// What a rank brings. Sums of thirds depend on their order.
+/// Returns element i of a rank's input. Unless `exact`, it is in thirds, whose sums depend on the
+/// order.
 float number(std::uint32_t rank, std::size_t i, bool exact) {
   const auto x = static_cast<float>((i * 7 + rank * 13) % 1000);
   return exact ? x : x / 3.0f;
@@ -40,7 +41,7 @@ std::vector<std::vector<float>> begin_of(const schedule& plan, std::size_t count
   return buffers;
 }
 
-/// One thread for each rank.
+/// Runs `body` on one thread for each rank.
 void on_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& body) {
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
@@ -49,7 +50,8 @@ void on_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& b
     thread.join();
 }
 
-/// One process for each rank, which ends with what the body returns. Their wait statuses.
+/// Runs `body` in one process for each rank; its result is the exit status. Returns the wait
+/// statuses.
 std::vector<int> on_processes(std::uint32_t ranks, const std::function<int(std::uint32_t)>& body) {
   std::vector<pid_t> children;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -126,7 +128,7 @@ TEST_CASE("threads_add_integers_exactly_for_2_to_64_ranks") {
 }
 
 TEST_CASE("processes_get_the_schedules_bytes_with_private_and_with_common_numbers") {
-  // The largest one takes three parts of private numbers.
+  // The largest size takes three parts with private numbers.
   const std::array sizes{std::size_t{1}, std::size_t{5000}, 2 * team_part_floats + 77};
   for (const std::uint32_t ranks : {2u, 3u, 4u})
     for (const auto& [name, plan] : all_of(ranks, 2)) {
@@ -147,7 +149,7 @@ TEST_CASE("processes_get_the_schedules_bytes_with_private_and_with_common_number
             }
             if (member.sum(made, numbers) != team_outcome::done)
               return 1;
-            // A part is cut into chunks of its own, so which rank adds up what differs.
+            // Each part has its own chunks, so the rank that adds up an element differs.
             const bool parts = !common && count > team_part_floats;
             const std::size_t step = parts ? team_part_floats : count;
             for (std::size_t begin = 0; begin < count; begin += step) {

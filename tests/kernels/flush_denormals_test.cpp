@@ -11,7 +11,7 @@ namespace troupe::kernels::flush_denormals_test {
 
 namespace {
 
-// Bits, because a comparison takes denormals for zeros as well while a guard lives.
+// Tests compare bits: while a guard lives, a comparison of floats takes denormals for zeros too.
 std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
 std::uint32_t product(float a, float b) {

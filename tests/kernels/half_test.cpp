@@ -15,7 +15,7 @@ namespace troupe::kernels::half_test {
 
 namespace {
 
-/// A 16-bit format: what its bits mean, from the definition of IEEE 754.
+/// A 16-bit format, with the meaning of its bits from the definition of IEEE 754.
 struct format {
   int mantissa_bits;
   int bias;
@@ -39,7 +39,8 @@ struct format {
     to({&x, 1}, {&y, 1});
     return y;
   }
-  /// The nearest of all finite numbers of the format, which have the order of their bits.
+  /// Returns the finite number of the format that is nearest to x. It searches by bits, because
+  /// numbers have the order of their bits.
   std::uint16_t nearest(float x) const {
     const double size = std::fabs(double{x});
     const std::uint16_t sign = std::signbit(x) ? 0x8000 : 0;

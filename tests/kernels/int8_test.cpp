@@ -98,7 +98,7 @@ TEST_CASE("blocks of zeros and of next to nothing give zeros") {
   on_every_target([] {
     for (const float tiny : {0.0f, -0.0f, std::numeric_limits<float>::denorm_min(), 0x1p-101f}) {
       std::vector<float> x(600, tiny);
-      x[300] = 1.0f; // The second block has something.
+      x[300] = 1.0f; // The second block has one value.
       for (const auto& made : {nearest(x), stochastic(x, 5)}) {
         const auto y = back(made);
         for (std::size_t i = 0; i < x.size(); ++i)
@@ -144,8 +144,8 @@ TEST_CASE("random rounding is right on average") {
       for (std::size_t i = 0; i < x.size(); ++i)
         sums[i] += y[i];
     }
-    CHECK(sums[1] == 0);                       // Zeros are never moved.
-    for (std::size_t i = 0; i < x.size(); ++i) // Five standard deviations of at most 0.5.
+    CHECK(sums[1] == 0);                       // Zeros stay zeros.
+    for (std::size_t i = 0; i < x.size(); ++i) // Five standard deviations of at most 0.5 each.
       CHECK(std::fabs(sums[i] / rounds - double{x[i]}) <= 5 * 0.5 / std::sqrt(rounds) + 0x1p-15);
   });
 }
@@ -156,7 +156,7 @@ TEST_CASE("random rounding is a function of seed and index") {
     CHECK(stochastic(x, 1).q == stochastic(x, 1).q);
     CHECK(stochastic(x, 1).q != stochastic(x, 2).q);
     CHECK(stochastic(x, 1).q != stochastic(x, std::uint64_t{1} << 32).q);
-    // Not of how many follow.
+    // The number of elements that follow has no effect.
     const auto fewer = stochastic(std::span{x}.first(300), 1);
     const auto all = stochastic(std::span{x}.first(512), 1);
     CHECK(std::equal(fewer.q.begin(), fewer.q.begin() + 256, all.q.begin()));

@@ -32,7 +32,7 @@ nccl_script script;
 int calls = 0;
 std::vector<pending> open_group;
 
-/// Whether this call is the one that fails.
+/// Counts a call; returns 1 if this is the call that fails, else 0.
 int outcome() { return ++calls == script.fail_call ? 1 : 0; }
 
 } // namespace

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t count = 1000;
 
-/// Three emulated devices, device i with the number 1, 10 or 100, and the stand-in.
+/// Three emulated devices, which hold the numbers 1, 10 and 100, and the stand-in.
 struct nccl_bench {
   nccl_bench()
       : api(must(nccl_api::load(TROUPE_NCCL_STAND_IN))), on(emulate_devices({.devices = 3})) {
@@ -30,7 +30,7 @@ struct nccl_bench {
     }
   }
 
-  /// Whether all of `whose` have that sum.
+  /// Returns true if all devices of `whose` have that sum.
   bool has(const std::vector<std::uint32_t>& whose, float sum) {
     return std::ranges::all_of(whose, [&](std::uint32_t i) {
       return devices[i].download(out[i]) == std::vector<float>(count, sum);
@@ -55,7 +55,7 @@ TEST_CASE("nccl: all devices get the sum") {
   {
     auto group = must(nccl_group::make(*with.on, with.api, all));
     must(group.all_reduce(with.shares));
-    must(group.all_reduce(with.shares)); // Inputs are as they were.
+    must(group.all_reduce(with.shares)); // Inputs are unchanged.
     CHECK(group.left() == all);
     CHECK(with.has(all, 111.0f));
   }
@@ -64,7 +64,7 @@ TEST_CASE("nccl: all devices get the sum") {
 }
 
 TEST_CASE("nccl: whichever call fails once, the communicator is made again and the sum is right") {
-  // 1 makes the first one; then each sum is a start, three reductions and an end.
+  // Call 1 makes the first communicator. Each sum is then a start, three reductions and an end.
   for (int call = 2; call <= 6; ++call) {
     CAPTURE(call);
     nccl_bench with;
@@ -96,7 +96,7 @@ TEST_CASE("nccl: a lost device is left out, and the others have their sum") {
     CHECK(group.left() == left);
     CHECK(with.has(left, 111.0f - nccl_bench::numbers[lost]));
     CHECK(with.script->living == 2);
-    must(group.all_reduce(with.shares)); // Goes on without it.
+    must(group.all_reduce(with.shares)); // The group goes on without `lost`.
     CHECK(with.script->aborted == 3);
   }
 }
@@ -104,17 +104,17 @@ TEST_CASE("nccl: a lost device is left out, and the others have their sum") {
 TEST_CASE("nccl: an error that stays is told, in one line") {
   nccl_bench with;
   auto group = must(nccl_group::make(*with.on, with.api, all));
-  with.script->async_failure = 1; // Yet the device answers.
+  with.script->async_failure = 1; // The device still answers.
   const auto failed = group.all_reduce(with.shares);
   REQUIRE_FALSE(failed);
   CHECK(failed.error().text == "NCCL failed: remote error (while devices add up)");
   with.script->async_failure = -1;
-  must(group.all_reduce(with.shares)); // And once it is gone, all is well.
+  must(group.all_reduce(with.shares)); // Without the error the sum succeeds.
   CHECK(with.has(all, 111.0f));
 }
 
 TEST_CASE("nccl: who waits long looks seldom, and gives up when its patience ends") {
-  // A look does one operation. Without pauses all of them would be done in a few milliseconds.
+  // One look runs one queued operation. Without pauses all would be done in a few milliseconds.
   nccl_bench with;
   with.script->delay = 2000;
   auto group = must(nccl_group::make(*with.on, with.api, all, std::chrono::milliseconds{20}));

@@ -94,7 +94,7 @@ TEST_CASE("what the means leave out is kept") {
 
 TEST_CASE("what was sent over many steps is what there was") {
   on_every_target([] {
-    // Of gradients that are always the same, the sum of what was sent nears the sum of them.
+    // For a constant gradient, the sum of the sent values approaches the sum of the gradients.
     const auto x = test::numbers{7}.extremes(3000, -3, 1);
     std::vector<float> residual(x.size());
     std::vector<double> sent(x.size()), rounding(x.size());

@@ -69,7 +69,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
          && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-/// Every kind with every option that changes the arithmetic.
+/// Returns every kind with every option that changes the arithmetic.
 std::vector<step_options> variants() {
   std::vector<step_options> all;
   for (const optimizer kind : kinds)
@@ -92,15 +92,15 @@ constexpr float least_normal = std::numeric_limits<float>::min();
 
 float flushed(float x) { return std::fabs(x) < least_normal ? std::copysign(0.0f, x) : x; }
 
-/// The same with zeros in place of denormals.
+/// Returns `p` with zeros in place of denormals.
 problem flushed(problem p) {
   for (auto* values : {&p.weights, &p.state, &p.gradient})
     std::ranges::transform(*values, values->begin(), [](float x) { return flushed(x); });
   return p;
 }
 
-/// The largest error of a step as a multiple of the header's bounds; at most 1 is in order.
-/// Written from the formulas, in float64, sharing nothing with the kernel.
+/// The largest errors of a step as multiples of the header's bounds; at most 1 passes. They are
+/// computed from the formulas in float64 and share no code with the kernel.
 struct worst {
   double gradient = 0, first = 0, second = 0, weight = 0;
 };
@@ -131,7 +131,7 @@ worst errors_of(const problem& given, const outcome& o) {
                 + std::fabs(double{decay} * p.weights[i]))
            + denormal);
     const double g = rounded, w = p.weights[i];
-    // size: |step| computed from absolute values; kept: what it is subtracted from.
+    // size: |step| computed from absolute values; kept: the minuend of the step.
     double step = 0, size = 0, factor = 0, kept = w, kept_factor = 1;
     if (k.kind == optimizer::sgd) {
       step = rate * g, size = std::fabs(step), factor = 3;
@@ -178,8 +178,8 @@ worst errors_of(const problem& given, const outcome& o) {
   return found;
 }
 
-/// One element after the other, the values passed through memory that the compiler cannot look
-/// into: nothing to vectorise, contract or reorder.
+/// Steps one element after the other. Values pass through volatile memory, so that the compiler
+/// cannot vectorise, contract or reorder the arithmetic.
 template <optimizer Kind>
 void step_one_by_one(const problem& p, outcome& o) {
   const detail::step_constants constants = detail::constants_of(p.options);
@@ -235,7 +235,7 @@ TEST_CASE("optimizer_step is within the stated bounds of float64") {
         most = {std::max(most.gradient, found.gradient), std::max(most.first, found.first),
                 std::max(most.second, found.second), std::max(most.weight, found.weight)};
       }
-  // Bounds that nothing comes near would prove nothing.
+  // Bounds far above every error would be no test.
   CHECK(most.gradient > 0.3);
   CHECK(most.first > 0.3);
   CHECK(most.second > 0.3);
@@ -259,7 +259,7 @@ TEST_CASE("optimizer_step gives the bits of the element function run one by one"
 
 TEST_CASE("optimizer_step gives the same bits on every machine") {
   on_every_target([] {
-    // The second number is of kinds that came later.
+    // The second hash covers kinds added later.
     std::array<std::uint64_t, 2> hash{0xcbf29ce484222325, 0xcbf29ce484222325};
     for (const step_options& options : variants())
       for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal}) {
@@ -267,7 +267,7 @@ TEST_CASE("optimizer_step gives the same bits on every machine") {
         auto& of_kind = hash[options.kind > optimizer::adam];
         of_kind = fnv1a(fnv1a(of_kind, o.weights), o.state);
       }
-    // A change of the arithmetic changes a number, and the meaning of every recorded run with it.
+    // A change of the arithmetic changes a hash, and with it the result of every recorded run.
     CHECK(hash[0] == 0xf7367d1daff8b36e);
     CHECK(hash[1] == 0x48373ba8c1b6a32);
   });
@@ -292,7 +292,7 @@ TEST_CASE("optimizer_step in place, at any alignment, equals the step into other
 }
 
 TEST_CASE("optimizer_step of a long vector that goes past the caches gives the same bits") {
-  constexpr std::size_t count = (std::size_t{4} << 20) + 592; // 16 MiB, and an odd number of lines.
+  constexpr std::size_t count = (std::size_t{4} << 20) + 592; // 16 MiB and an odd number of lines.
   constexpr std::size_t line_floats = 16;
   for (const optimizer kind : kinds) {
     const step_options options{.kind = kind, .rate = 0.05f, .weight_decay = 0.01f, .step = 3};

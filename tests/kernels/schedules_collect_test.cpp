@@ -12,7 +12,7 @@ namespace troupe::kernels::schedules_collect_test {
 
 namespace {
 
-/// Buffers with which a sum over all devices differs from any other one.
+/// Returns buffers for which the sum over all devices differs from any other sum.
 std::vector<std::vector<float>> inputs_of(const schedule& plan, std::size_t count) {
   std::vector<std::vector<float>> all(plan.devices + plan.staging, std::vector<float>(count));
   for (std::uint32_t device = 0; device < plan.devices; ++device)
@@ -51,7 +51,7 @@ TEST_CASE("a collected schedule copies no sum to those who need none") {
     for (const auto& plan : {block(devices, 3), rings(both_ways(devices), 1),
                              central(devices, 0, 4), double_tree(devices, 2)}) {
       const auto made = collect(plan);
-      // A number of each device but one has to move, for every chunk.
+      // For every chunk, the numbers of all devices but one have to move.
       CHECK(made.plan.steps.size() == std::size_t{plan.chunks} * (devices - 1));
       CHECK(
         std::ranges::all_of(made.plan.steps, [](auto& x) { return x.kind == step_kind::reduce; }));

@@ -23,7 +23,7 @@ schedule ring_of(std::uint32_t devices) {
   return rings(path, 1);
 }
 
-/// Two pairs of devices, each on a switch, and one link between the switches.
+/// Returns two pairs of devices, each on a switch, and one link between the switches.
 topology dumbbell(bool full_duplex) {
   return {"dumbbell",
           "",
@@ -47,7 +47,7 @@ const strategy_plan& find(const std::vector<strategy_plan>& plans, const std::st
   return *at;
 }
 
-/// Does not pipeline: what a strategy costs by the count of its bytes alone.
+/// Returns the seconds of a strategy without pipelining: its bytes alone determine them.
 double whole_seconds(const std::string& preset_name, const std::string& strategy) {
   const routing ways(*preset(preset_name));
   return find(plan_all_reduce(ways, bytes, {.chunk_bytes_min = bytes}), strategy).whole_seconds;
@@ -55,8 +55,8 @@ double whole_seconds(const std::string& preset_name, const std::string& strategy
 
 } // namespace
 
-// The book counts bytes over rates; the model adds the latency of every step that waits for
-// another, which is what each bound allows (5 us on PCIe, 2 us on NVLink).
+// The book divides bytes by rates. The model adds the latency of every step that waits for another,
+// so each bound allows for it (5 us on PCIe, 2 us on NVLink).
 TEST_CASE("the_figures_of_dive_into_deep_learning") {
   const auto is_within = [](double seconds, double book, double latencies) {
     return seconds >= book * (1 - 1e-6) && seconds <= (book + latencies) * (1 + 1e-6);
@@ -64,7 +64,7 @@ TEST_CASE("the_figures_of_dive_into_deep_learning") {
   CHECK(is_within(whole_seconds("pcie-4gpu", "central"), 60e-3, 6 * 5e-6));
   CHECK(is_within(whole_seconds("pcie-4gpu", "host"), 80e-3, 8 * 5e-6));
   CHECK(is_within(whole_seconds("pcie-4gpu", "block"), 15e-3, 6 * 5e-6));
-  // 2 * 160 MB / (3 * 18 GB/s) = 5.93 ms there, "(n - 1) / n is about 1" included.
+  // The book has 2 * 160 MB / (3 * 18 GB/s) = 5.93 ms, because it takes (n - 1) / n for 1.
   const double two_rings = whole_seconds("p3.16xlarge", "two rings");
   CHECK(is_within(two_rings, 2.0 * 7 / 8 * bytes / (3 * 18e9), 14 * 2 * 2e-6));
   CHECK(is_within(two_rings * 8 / 7, 2 * bytes / (3 * 18e9), 8.0 / 7 * 14 * 2 * 2e-6));
@@ -86,7 +86,7 @@ TEST_CASE("a_ring_takes_as_long_on_64_devices_as_on_2_and_a_central_device_n_tim
 }
 
 TEST_CASE("n_servers_answer_m_workers_in_a_time_of_m_over_n") {
-  // Block of n: each of the n devices serves 1 / n of the buffer to all.
+  // In `block`, each of the n devices serves 1 / n of the buffer to all.
   for (const std::uint32_t workers : {4u, 8u, 16u, 32u}) {
     const routing ways(star(workers, 1e9, 0));
     const double one = cost_of(central(workers, 0, 1), ways, bytes).seconds;
@@ -126,7 +126,7 @@ TEST_CASE("a_limit_of_a_node_is_shared_by_all_that_passes_through") {
 
 TEST_CASE("a_step_waits_for_what_it_needs_and_for_its_pair") {
   const routing ways(star(3, 1e9, 0.25));
-  // 0 -> 1 twice, the second one behind the first; 1 -> 2 passes on the first chunk.
+  // 0 -> 1 sends twice, the second chunk behind the first; 1 -> 2 passes on the first chunk.
   const schedule plan{
     collective::all_reduce,
     3,
@@ -204,7 +204,7 @@ TEST_CASE("the_planner_stays_inside_hosts_where_the_network_is_slow") {
   CHECK_EQ(plans[choose(plans)].name.substr(0, 12), "hierarchical");
   const auto& ring = find(plans, "ring");
   CHECK_EQ(ring.cost.busiest_bytes,
-           doctest::Approx(2.0 * 15 / 16 * bytes)); // Leaves each host once.
+           doctest::Approx(2.0 * 15 / 16 * bytes)); // Each byte leaves each host once.
 }
 
 TEST_CASE("the_planner_takes_few_steps_for_few_bytes_and_large_pieces_for_many") {
@@ -217,7 +217,7 @@ TEST_CASE("the_planner_takes_few_steps_for_few_bytes_and_large_pieces_for_many")
   CHECK(find(many, "central").cost.seconds < 0.6 * find(many, "central").whole_seconds);
 }
 
-// Beside a second of latency the 60 ps of a byte are hardly more than rounding.
+// Beside 1 s of latency, the 60 ps of a byte are hardly more than rounding.
 TEST_CASE("a_transfer_too_short_to_be_told_apart_from_what_has_passed_ends") {
   const topology_node s{"s", node_kind::switch_node, 0};
   for (const double latency : {1.0, 3.0, 1e3}) {
@@ -242,9 +242,7 @@ TEST_CASE("a_topology_that_cannot_be_used_is_refused_with_its_reason") {
   const topology_node a{"a", node_kind::device, 0}, b{"b", node_kind::device, 0};
   const topology_node s{"s", node_kind::switch_node, 0}, c{"c", node_kind::device, 0};
   const std::vector<row> rows{
-    {"there are fewer than two devices, so nothing is to be added up",
-     {a, s},
-     {{0, 1, 1, 0, true}}},
+    {"there are fewer than two devices to add up", {a, s}, {{0, 1, 1, 0, true}}},
     {"two nodes are called 'a'; give each its own name", {a, a}, {{0, 1, 1, 0, true}}},
     {"a node has no name", {a, {"", node_kind::device, 0}}, {{0, 1, 1, 0, true}}},
     {"node 'b': its bandwidth must be above 0; leave it out for no limit",

@@ -1,4 +1,4 @@
-// Reference executor: carries out a schedule on one thread, step by step, on vectors of float.
+// Carries out a schedule on one thread, step by step, on vectors of float: the reference executor.
 #pragma once
 
 #include "kernels/schedules/schedule.hpp"
@@ -7,7 +7,7 @@
 
 namespace troupe::kernels {
 
-/// Shapes: buffers f32[devices + staging][count], all of one count.
+/// Runs `plan`. Shapes: buffers f32[devices + staging][count], all of one count.
 inline void interpret(const schedule& plan, std::vector<std::vector<float>>& buffers) {
   for (const auto& step : plan.steps) {
     const auto range = range_of_chunk(buffers[step.to].size(), plan.chunks, step.chunk);

@@ -109,7 +109,7 @@ TEST_CASE("dependencies_keep_every_two_steps_apart_of_which_one_writes_what_the_
   for (const auto& [name, plan] : all_of(6, 2)) {
     CAPTURE(name);
     const auto before = dependencies(plan);
-    std::vector<std::vector<bool>> follows(plan.steps.size()); // Transitively.
+    std::vector<std::vector<bool>> follows(plan.steps.size()); // The transitive closure.
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       follows[i].resize(plan.steps.size());
       for (const auto j : before[i]) {
@@ -134,11 +134,11 @@ TEST_CASE("a_step_waits_for_writers_of_both_its_chunks_and_for_readers_of_what_i
                       4,
                       0,
                       2,
-                      {{0, 1, 0, copy},   // Reads 0.
-                       {0, 2, 0, reduce}, // So does this.
-                       {3, 0, 0, copy},   // Overwrites it.
-                       {0, 1, 0, reduce}, // Reads it, and adds to what the first step wrote.
-                       {3, 0, 1, copy}}}; // Another chunk.
+                      {{0, 1, 0, copy},   // Reads buffer 0.
+                       {0, 2, 0, reduce}, // Also reads buffer 0.
+                       {3, 0, 0, copy},   // Overwrites buffer 0.
+                       {0, 1, 0, reduce}, // Reads buffer 0, and adds to the first step's result.
+                       {3, 0, 1, copy}}}; // Uses another chunk.
   CHECK_EQ(dependencies(plan), std::vector<std::vector<std::uint32_t>>{{}, {}, {0, 1}, {0, 2}, {}});
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("a_ring_sends_no_device_more_than_twice_its_buffer") {
   std::vector<std::uint32_t> sent(8);
   for (const auto& step : plan.steps)
     ++sent[step.from];
-  CHECK_EQ(sent, std::vector<std::uint32_t>(8, 2 * 7)); // Of chunks of an eighth.
+  CHECK_EQ(sent, std::vector<std::uint32_t>(8, 2 * 7)); // A chunk is an eighth of the buffer.
 }
 
 } // namespace troupe::kernels::schedules_strategies_test

@@ -20,7 +20,7 @@ schedule ring_of(std::uint32_t devices, collective goal = collective::all_reduce
 
 struct planted_fault {
   std::string name;
-  schedule plan; ///< Correct until it is damaged.
+  schedule plan; ///< Correct until a test damages it.
   std::function<void(schedule&)> damage;
   std::string reason;
 };
@@ -134,7 +134,7 @@ TEST_CASE("every_schedule_from_which_a_step_is_missing_is_refused") {
 }
 
 TEST_CASE("each_link_of_a_path_counts") {
-  // Four devices on a switch: link d goes from device d up to it, link 4 + d down to device d.
+  // Four devices are on a switch. Link d goes from device d to it, link 4 + d from it to device d.
   std::array<std::uint32_t, 2> path{};
   const link_view star{[&](std::uint32_t from, std::uint32_t to) {
                          path = {from, 4 + to};

@@ -29,7 +29,7 @@ TEST_CASE("values are the same by their memory, and not by what it contains") {
   CHECK_FALSE(identity_of({a, b}).same_as(identity_of({b, a})));
   CHECK_FALSE(identity_of({a}).same_as(identity_of({some_memory()})));
   CHECK_FALSE(identity_of({}).same_as(identity_of({})));
-  const float_memory second{a, a.get() + 1}; // Of the same owner.
+  const float_memory second{a, a.get() + 1}; // The owner is the same.
   CHECK_FALSE(identity_of({a}).same_as(identity_of({second})));
 }
 
@@ -60,9 +60,9 @@ TEST_CASE("the first one brings parameters, and the others find them") {
     CHECK(found->device == 7);
     CHECK(found->values == values);
   }
-  CHECK_FALSE(board.find(other)); // Takes their place.
+  CHECK_FALSE(board.find(other)); // `other` displaces `which`.
   CHECK_FALSE(board.find(which));
-  board.put(other, {8, values}); // Too late.
+  board.put(other, {8, values}); // `which` has displaced `other`.
   board.put(which, {9, values});
   CHECK(board.find(which)->device == 9);
 }
@@ -86,7 +86,7 @@ TEST_CASE("who waits for parameters that others took the place of brings them") 
   CHECK_FALSE(board.find(which));
   auto waits = std::async(std::launch::async, [&] { return board.find(which); });
   auto takes = std::async(std::launch::async, [&] { return board.find(other); });
-  CHECK_FALSE(waits.get()); // Whether it waited, or came later.
+  CHECK_FALSE(waits.get()); // This holds whether it waited or came later.
   CHECK_FALSE(takes.get());
 }
 

@@ -16,7 +16,7 @@ namespace troupe::kernels::sparsify_test {
 
 namespace {
 
-/// By the definition: of the largest magnitudes the first k, of equal ones those in front.
+/// Returns the indices of the k largest by the definition: ties go to the smaller index.
 std::vector<std::uint32_t> sorted_top(const std::vector<float>& v, std::size_t k) {
   std::vector<std::uint32_t> order(v.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -83,7 +83,7 @@ TEST_CASE("top_k takes the first of equal ones") {
 
 TEST_CASE("top_k finds the few that a sample misses, and the many that it does not expect") {
   on_every_target([] {
-    // Every element that a sample looks at may be small, or large.
+    // All elements that a sample reads may be small, or all may be large.
     constexpr std::size_t count = 40'000;
     for (const std::size_t period : {2ul, 16ul, 39ul, 64ul, 1024ul})
       for (const bool rare : {false, true}) {
@@ -165,7 +165,7 @@ TEST_CASE("random_k takes every element about equally often, as its seed says") 
         often[i] += y[i];
     }
     const double expected = double(rounds) * k / count;
-    for (const double each : often) // Six standard deviations.
+    for (const double each : often) // The bound is six standard deviations.
       CHECK(std::fabs(each - expected) <= 6 * std::sqrt(expected));
   });
 }

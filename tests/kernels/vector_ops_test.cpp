@@ -19,7 +19,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float quiet = std::numeric_limits<float>::quiet_NaN();
 constexpr double u = 0x1p-24, half_denormal = 0x1p-150;
 
-/// Exponents that inputs are drawn from: ordinary, down to denormals, denormals alone.
+/// Exponents that inputs are drawn from. `ranges`: ordinary, down to denormals, denormals alone.
 struct exponents {
   int min, max;
 };
@@ -42,7 +42,7 @@ void on_all_inputs(const Check& check) {
   });
 }
 
-/// The largest of |got[i] - exact(i)| / bound(i); at most 1 is in order.
+/// Returns the largest |got[i] - exact(i)| / bound(i); at most 1 passes.
 template <class Exact, class Bound>
 double worst(const std::vector<float>& got, const Exact& exact, const Bound& bound) {
   double most = 0;
@@ -58,7 +58,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
                             std::bit_cast<std::uint32_t, float>);
 }
 
-/// The header's definition of the order of a reduction, in words of its own.
+/// Returns a dot product in the order that vector_ops.hpp defines, written independently.
 double dot_by_lanes(std::span<const float> x, std::span<const float> y) {
   std::array<double, 16> inline_executor{};
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -152,13 +152,13 @@ TEST_CASE("axpy rounds the product and the sum") {
       CHECK(found <= 1);
       most = std::max(most, found);
       for (std::size_t i = 0; i < x.size(); ++i) {
-        const volatile float product = a * x[i]; // Rounded by itself: no fused multiply-add.
+        const volatile float product = a * x[i]; // Rounded on its own: no fused multiply-add.
         const float rounded = y[i] + product;
         REQUIRE(std::bit_cast<std::uint32_t>(result[i]) == std::bit_cast<std::uint32_t>(rounded));
       }
     }
   });
-  CHECK(most > 0.3); // A bound that nothing comes near would prove nothing.
+  CHECK(most > 0.3); // A bound far above every error would be no test.
 }
 
 TEST_CASE("scale rounds each product once") {
@@ -209,7 +209,7 @@ TEST_CASE("clip_by_norm scales to the limit, or leaves alone") {
         continue;
       }
       CHECK(factor == doctest::Approx(limit / length).epsilon(1e-6));
-      const double slack = 1 + static_cast<double>(x.size()) * 0x1p-29; // What norm(x) has.
+      const double slack = 1 + static_cast<double>(x.size()) * 0x1p-29; // The error of norm(x).
       CHECK(worst(
               result, [&](auto i) { return x[i] * (limit / length); },
               [&](auto i) {
@@ -227,7 +227,7 @@ TEST_CASE("clip_by_norm leaves a vector with NaN alone and zeroes one with infin
     CHECK(x[0] == 3.0f);
     CHECK(clip_by_norm(y, 1.0f) == 0.0f);
     CHECK(y[0] == 0.0f);
-    CHECK(std::isnan(y[1])); // Still noticed by first_non_finite.
+    CHECK(std::isnan(y[1])); // first_non_finite still finds it.
   });
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("first_non_finite finds each position") {
           auto x = floats(count, {-149, 127}, 5);
           x[position] = bad;
           CHECK(first_non_finite(x) == position);
-          x.back() = bad; // A second one behind it changes nothing.
+          x.back() = bad; // A second bad value behind it has no effect.
           CHECK(first_non_finite(x) == position);
         }
   });

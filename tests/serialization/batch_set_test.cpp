@@ -21,7 +21,7 @@ void check_equal(const batch_set& set, const model& expected) {
   CHECK(set.floor().value == floor);
   for (std::uint64_t i = 0; i < 700; ++i)
     REQUIRE(set.contains({i}) == expected.contains(i));
-  // What stands for the set is a function of the set alone.
+  // The representation is a function of the set alone.
   batch_set rebuilt;
   for (auto x : expected)
     rebuilt.insert({x});

@@ -1,5 +1,5 @@
-// Frames as they arrive: the segments in memory of exactly their size, so that a sanitizer sees
-// every read behind them.
+// Decodes frames from memory of exactly their size, so that a sanitizer reports every read past
+// their end.
 #pragma once
 
 #include "serialization/wire.hpp"
@@ -15,7 +15,7 @@
 
 namespace troupe::test {
 
-/// Of a list of one.
+/// Returns the first request of a message, which must be a list of requests.
 inline const request_message& only_request(const message& what) {
   return std::get<request_list>(what).items.at(0);
 }
@@ -23,7 +23,7 @@ inline const reply_message& only_reply(const message& what) {
   return std::get<reply_message>(std::get<answer_list>(what).items.at(0));
 }
 
-/// The bytes that a frame sends.
+/// Returns the bytes that are sent for a frame.
 inline std::vector<std::byte> flatten(const wire::frame& sent) {
   auto bytes = sent.head;
   for (const auto& part : sent.body)
@@ -31,7 +31,7 @@ inline std::vector<std::byte> flatten(const wire::frame& sent) {
   return bytes;
 }
 
-/// A copy aligned to 64, of exactly this size.
+/// Returns a copy of exactly this size, aligned to 64 bytes.
 inline std::shared_ptr<std::byte> aligned_copy(std::span<const std::byte> bytes) {
   constexpr std::align_val_t alignment{64};
   auto* memory =
@@ -40,7 +40,7 @@ inline std::shared_ptr<std::byte> aligned_copy(std::span<const std::byte> bytes)
   return {memory, [](std::byte* x) { ::operator delete (x, std::align_val_t{64}); }};
 }
 
-/// Decodes segments of these bytes.
+/// Decodes a message from copies of these segments.
 inline result<message> decode_segments(std::span<const std::byte> head,
                                        std::span<const std::byte> body) {
   const auto head_copy = aligned_copy(head);

@@ -1,5 +1,6 @@
-// What fuzz targets share: inputs begin as valid ones, and a main function for compilers without
-// libFuzzer (-DTROUPE_FUZZ_REPLAY), which runs the target once for each file on the command line.
+// Gives fuzz targets a mutator that begins with valid inputs, or a main function. The latter is for
+// compilers without libFuzzer (-DTROUPE_FUZZ_REPLAY): it runs the target once for each file on the
+// command line.
 #pragma once
 
 #include "tests/serialization/random_source.hpp"
@@ -19,8 +20,8 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace troupe::test {
 
-/// Body of LLVMFuzzerCustomMutator: one input in sixteen, and each that is too short to be
-/// anything, becomes what `make(random)` returns; the others are changed by libFuzzer.
+/// Does the work of LLVMFuzzerCustomMutator: replaces one input in 16, and every input below 16
+/// bytes, by `make(random)`. libFuzzer changes the others.
 template <class Make>
 std::size_t mutate_or_make(std::uint8_t* data, std::size_t size, std::size_t max_size,
                            unsigned seed, Make&& make) {

@@ -1,4 +1,4 @@
-// One message of each kind with fixed content. Their bytes are in golden/; change neither, but
+// Makes one message of each kind with fixed content. Their bytes are in golden/. Change neither;
 // add a message when a field is added.
 #pragma once
 
@@ -63,7 +63,7 @@ inline job_spec golden_job() {
   return job;
 }
 
-/// What golden_job(), of before there were replicas, does not say.
+/// Adds the fields of replication, which golden_job() lacks.
 inline job_spec golden_replicated_job() {
   auto job = golden_job();
   job.servers = 3;
@@ -72,7 +72,7 @@ inline job_spec golden_replicated_job() {
   return job;
 }
 
-/// Appended later.
+/// Adds fields that the schema got after those of replication.
 inline job_spec golden_durable_job() {
   auto job = golden_job();
   job.tables.at(0).sync = {consistency_mode::bsp, 0};
@@ -81,7 +81,7 @@ inline job_spec golden_durable_job() {
   return job;
 }
 
-/// Appended after that.
+/// Adds fields that the schema got after those of durability.
 inline job_spec golden_ftrl_job() {
   auto job = golden_job();
   auto& optimizer = job.tables.at(0).optimizer;
@@ -175,11 +175,11 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                             golden_worker_counters(), golden_server_counters()}},
                                .servers = {{0}, {5}},
                                .draining = {{2}},
-                               .events = {"worker 0 joined", "checkpoint 7"},
+                               .events = {note_of("worker 0 joined"), note_of("checkpoint 7")},
                                .events_total = 12,
                                .job = golden_replicated_job(),
                                .coordinator = 2,
-                               .directory_mark = 0}; // As messages of earlier versions are read.
+                               .directory_mark = 0}; // Messages of earlier versions give 0.
   const push_request push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
   const auto pushed = std::make_shared<const push_request>(push);
   const auto pushed_rows = std::make_shared<const push_request>(

@@ -1,5 +1,6 @@
-// The bytes of every message and of a job's file are those of the released formats. To add files
-// for new ones, run the test program with --no-skip --test-case="writes the golden files*".
+// Checks that the bytes of every message and of a job's file are those of the released formats. To
+// add files for new messages, run the test program with --no-skip --test-case="writes the golden
+// files*".
 #include "doctest/doctest.h"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/golden_messages.hpp"
@@ -19,7 +20,8 @@ std::filesystem::path golden_file(const std::string& name, int version) {
          / (name + "_v" + std::to_string(version) + ".bin");
 }
 
-/// A field that was appended to a schema makes new bytes of old content; the old ones stay.
+/// Returns the newest version of a golden file. A field appended to a schema changes the bytes of
+/// old content; the files with the old bytes stay.
 int newest_golden(const std::string& name) {
   int version = 1;
   while (std::filesystem::exists(golden_file(name, version + 1)))
@@ -36,7 +38,7 @@ std::vector<std::byte> read_golden(const std::string& name, int version) {
 }
 
 std::uint32_t protocol_of(const std::vector<std::byte>& frame) {
-  std::uint32_t version = 0; // Behind the root pointer, envelope.capnp.
+  std::uint32_t version = 0; // It follows the root pointer: see envelope.capnp.
   std::memcpy(&version, frame.data() + wire::prefix_bytes + 8, sizeof version);
   return version;
 }

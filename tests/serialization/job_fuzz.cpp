@@ -1,4 +1,4 @@
-// wire::decode_job with any bytes, and everything that relies on a job being valid.
+// Feeds any bytes to wire::decode_job, and its jobs to functions that rely on a valid job.
 #include "serialization/layout.hpp"
 #include "serialization/wire.hpp"
 #include "tests/serialization/fuzz_main.hpp"

@@ -207,7 +207,7 @@ TEST_CASE("a chain's share must travel in one frame") {
                    "the tables have 536870916 bytes for each of 1 chains of "
                    "servers, at most 536870912: use more --servers or "
                    "--shards"});
-  CHECK(!with(2 * half, 2)); // The partitions may differ by a block.
+  CHECK(!with(2 * half, 2)); // Partitions may differ by a block.
   CHECK(with(2 * half - 524288, 2));
   CHECK(with(2 * half, 2, 3));
   CHECK(!with(2 * half, 3, 2));
@@ -272,7 +272,7 @@ TEST_CASE("the fingerprint of a bsp job depends on the number of slots") {
 }
 
 TEST_CASE("the fingerprint is the same for ever") {
-  // Checkpoints hold it.
+  // Checkpoints hold the fingerprint.
   CHECK(fingerprint(small_job()) == 0xf1d5ee309005d960);
 }
 

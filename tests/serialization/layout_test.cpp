@@ -22,7 +22,7 @@ job_spec job_of(std::vector<table_spec> tables, std::uint32_t partitions = 64) {
   return job;
 }
 
-/// 64 partitions of 1 MiB each.
+/// Returns a job with 64 partitions of 1 MiB each.
 job_spec even_job() { return job_of({table_of(std::uint64_t{64} << 18)}); }
 
 std::vector<std::uint64_t> loads(const std::vector<chain_id>& map, std::uint32_t servers,

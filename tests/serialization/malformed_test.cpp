@@ -1,4 +1,5 @@
-// Damaged messages: whatever arrives, the decoders return, and what they accept can be sent again.
+// Checks damaged messages: decoders return for any bytes, and a message that they accept can be
+// sent again.
 #include "doctest/doctest.h"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/random_messages.hpp"
@@ -54,7 +55,8 @@ TEST_CASE("flipped bits in a message are survived") {
       check_harmless(decoded);
       accepted += decoded ? 1 : 0;
     }
-  // Many flips only change a number; if none passed, this test would test one early exit.
+  // Many flips only change a number. If no message passed, this test would cover one early exit
+  // only.
   CHECK(accepted > 1000);
 }
 

@@ -1,4 +1,4 @@
-// Chains and messages between replicas with random content, and their comparison.
+// Makes chains and messages between replicas with random content, and compares them.
 #pragma once
 
 #include "serialization/replication.hpp"
@@ -69,7 +69,7 @@ inline partition_image random_image(random_source& random) {
 
 constexpr std::size_t peer_kinds = std::variant_size_v<decltype(replica_message::what)>;
 
-/// `kind` below peer_kinds: one for each alternative.
+/// Returns a random message between replicas. `kind`, below peer_kinds, chooses the alternative.
 inline replica_message random_peer(random_source& random, std::size_t kind) {
   replica_message made{{random.number32()}, random_member(random), {}};
   const config_id config{random.number()};

@@ -1,4 +1,4 @@
-// Messages of every kind with random content, and their comparison.
+// Makes messages of every kind with random content, and compares them.
 #pragma once
 
 #include "serialization/wire.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// Has the keys of some lists of the request kept by its receiver, and names others.
+/// Returns the request with a key use for each of its row lists. A list that is named has no keys.
 inline request_message with_book(random_source& random, request_message what) {
   std::vector<row_keys*> lists;
   if (what.what.push)
@@ -85,7 +85,7 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
   return table;
 }
 
-/// Passes validate().
+/// Returns a random job that passes validate().
 inline job_spec random_job(random_source& random) {
   job_spec job;
   job.name = "job " + std::to_string(random.below(100));
@@ -179,6 +179,18 @@ inline observer_status random_observer_status(random_source& random) {
           {random_servers(random), random_servers(random)}};
 }
 
+inline event_value random_event_value(random_source& random) {
+  if (random.chance())
+    return random.number();
+  return random.chance() ? event_value{0.5 * random.below(100)} : event_value{random.text()};
+}
+
+inline job_event random_job_event(random_source& random) {
+  return {static_cast<event_kind>(random.below(event_kinds)), random.several([&] {
+            return event_field{random.text(), random_event_value(random)};
+          })};
+}
+
 inline job_status random_job_status(random_source& random) {
   return {random_view(random),
           static_cast<job_phase>(random.below(5)),
@@ -195,7 +207,7 @@ inline job_status random_job_status(random_source& random) {
           }),
           random_servers(random),
           random_servers(random),
-          random.several([&] { return random.text(); }),
+          random.several([&] { return random_job_event(random); }),
           random.number(),
           random.chance() ? random_job(random) : job_spec{},
           random.number32(),
@@ -220,8 +232,8 @@ inline desired_server random_desired_server(random_source& random) {
 
 constexpr std::size_t message_kinds = 13 + peer_kinds;
 
-/// `kind` below message_kinds: one for each alternative of message, report, orders and
-/// replica_message.
+/// Returns a random message. `kind`, below message_kinds, chooses among the alternatives of
+/// message, report, orders and replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
     return status_message{random_member(random), random.number(), random.number(), random.number(),
@@ -320,7 +332,7 @@ inline bool same(const answer_message& a, const answer_message& b) {
          && same(x.what.pulled, y.what.pulled) && x.what.generation == y.what.generation;
 }
 
-/// Equal in every field and value.
+/// Returns true if both are equal in every field and value.
 inline bool same(const message& a, const message& b) {
   if (a.index() != b.index())
     return false;

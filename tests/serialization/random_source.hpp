@@ -1,4 +1,4 @@
-// Random content for messages, the same from the same seed everywhere.
+// Draws random content for messages, the same from the same seed everywhere.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe::test {
 
-/// splitmix64.
+/// Draws numbers by splitmix64.
 class random_source {
 public:
   explicit random_source(std::uint64_t seed) : state_(seed) {}
@@ -23,10 +23,10 @@ public:
     return x ^ (x >> 31);
   }
 
-  /// A value below `end`.
+  /// Returns a value below `end`.
   std::uint64_t below(std::uint64_t end) { return next() % end; }
   bool chance() { return below(2) == 0; }
-  /// All magnitudes are equally likely.
+  /// Returns a number; all magnitudes are equally likely.
   std::uint64_t number() { return next() >> below(64); }
   std::uint32_t number32() { return static_cast<std::uint32_t>(number()); }
   float real() { return static_cast<float>(below(2001)) / 16.0f - 60.0f; }
@@ -38,7 +38,7 @@ public:
     return made;
   }
 
-  /// Up to 5 results of `make`.
+  /// Returns up to 5 results of `make`.
   template <class Make>
   auto several(Make&& make) {
     std::vector<decltype(make())> made;

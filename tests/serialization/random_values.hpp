@@ -1,4 +1,4 @@
-// Pushes, pulls and what they are made of with random content, and their comparison.
+// Makes pushes, pulls and their parts with random content, and compares them.
 #pragma once
 
 #include "serialization/batch_set.hpp"
@@ -14,7 +14,7 @@
 
 namespace troupe::test {
 
-/// Null where there are none.
+/// Returns null if `count` is 0.
 inline float_ptr random_floats(random_source& random, std::uint64_t count) {
   if (count == 0)
     return nullptr;
@@ -24,7 +24,7 @@ inline float_ptr random_floats(random_source& random, std::uint64_t count) {
   return {made, made->data()};
 }
 
-/// Null where there are none.
+/// Returns null if `count` is 0.
 inline key_ptr random_keys(random_source& random, std::uint64_t count) {
   if (count == 0)
     return nullptr;
@@ -77,7 +77,7 @@ inline std::vector<piece> random_pieces(random_source& random) {
   return random.several([&] { return random_piece(random); });
 }
 
-/// Bytes that need mean nothing; of a request or an answer.
+/// Returns packed pieces of a request or an answer; their bytes need not be valid.
 inline std::vector<packed_piece> random_packed(random_source& random) {
   return random.several([&] {
     auto where = random_range(random);

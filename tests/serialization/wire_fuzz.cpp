@@ -1,4 +1,4 @@
-// wire::decode_prefix and wire::decode with any bytes. Input: a frame, as in golden/.
+// Feeds any bytes to wire::decode_prefix and wire::decode. Input: a frame, as in golden/.
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 #include "tests/serialization/random_messages.hpp"
@@ -12,13 +12,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   const auto sizes = wire::decode_prefix(bytes.first<wire::prefix_bytes>());
   const auto rest = bytes.subspan(wire::prefix_bytes);
-  // Where the prefix does not fit the input, the input is all head: else most mutations would end
+  // If the prefix does not fit the input, all of it is the head. Otherwise most mutations would end
   // at a wrong length.
   const auto head_bytes = sizes ? std::min(sizes->head_bytes, rest.size()) : rest.size();
   const auto decoded = test::decode_segments(rest.first(head_bytes), rest.subspan(head_bytes));
   if (!decoded)
     return 0;
-  // What was accepted can be sent on, and stays the same.
+  // An accepted message can be sent on, and stays the same.
   const auto sent = test::flatten(wire::encode(*decoded));
   const auto again = test::decode_frame(sent);
   if (!again || test::flatten(wire::encode(*again)) != sent)

@@ -26,7 +26,7 @@ std::uint32_t word32(const std::vector<std::byte>& bytes, std::size_t offset) {
   return word;
 }
 
-/// The bytes with the one word that is `from` made `to`.
+/// Returns the bytes with the only word `from` changed to `to`.
 std::vector<std::byte> with_word(std::vector<std::byte> bytes, std::uint64_t from,
                                  std::uint64_t to) {
   auto patched = 0;
@@ -129,7 +129,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(why.code == errc::version_mismatch);
   CHECK(why.text == "the peer speaks protocol version 7, this process speaks 6");
 
-  // Whatever a later version puts behind the first 16 bytes.
+  // A later version may put any bytes behind the first 16.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
     bytes[i] = std::byte{0xff};
   CHECK(refused(decode_frame(bytes)).code == errc::version_mismatch);
@@ -243,13 +243,13 @@ TEST_CASE("packed pieces that nobody makes are refused") {
   CHECK(!received({{0}, 0, 5}, static_cast<encoding>(7), 24));
   CHECK(!received({{0}, 0, 5}, encoding::int8, 20));
   CHECK(!received({{4096}, 0, 5}, encoding::int8, 24));
-  // More floats than one message could bring.
+  // The refused pieces hold more floats than one message can carry.
   CHECK(received({{0}, 0, wire::body_bytes_max / 4}, encoding::topk, 24));
   CHECK(!received({{0}, 0, wire::body_bytes_max / 4}, encoding::topk, 24, 2));
   CHECK(!received({{0}, 0, elements_max}, encoding::topk, 24));
   auto asked = pull_of({{{0}, 0, 1}});
   for (const auto how : {encoding::onebit, encoding::topk, encoding::randomk}) {
-    asked.what.pull->packed_as = how; // Servers keep nothing for anyone.
+    asked.what.pull->packed_as = how; // A server keeps no residuals.
     CHECK(!decode_frame(flatten(wire::encode(asked))));
   }
 }
@@ -262,7 +262,8 @@ TEST_CASE("an entry with packed pieces is refused: servers pass on floats") {
 }
 
 TEST_CASE("slabs that no table has are refused before there is memory for them") {
-  // Words of a slab that nothing else in the message has: its keys, and the floats of a row.
+  // These words of a slab are unique in the message: the number of its keys, and the floats of a
+  // row.
   constexpr std::uint64_t keys = 0x333, floats = 0x77;
   random_source random{4};
   const slab_image sent{
@@ -282,7 +283,7 @@ TEST_CASE("ranges that no table can have are refused") {
   auto received = [](range where) { return decode_frame(flatten(wire::encode(pull_of({where})))); };
   CHECK(received({{4095}, elements_max - 1, 1}));
   CHECK(received({{0}, 0, wire::body_bytes_max / 4}));
-  CHECK(!received({{0}, 0, wire::body_bytes_max / 4 + 1})); // Which no answer could bring.
+  CHECK(!received({{0}, 0, wire::body_bytes_max / 4 + 1})); // No reply could hold it.
   CHECK(!received({{4096}, 0, 1}));
   CHECK(!received({{0}, elements_max, 1}));
   CHECK(!received({{0}, 1, ~std::uint64_t{0}}));
@@ -324,7 +325,7 @@ TEST_CASE("lists that are longer than any honest one are refused") {
 
 TEST_CASE("a list of very many empty elements costs nothing") {
   const auto bytes = flatten(wire::encode(pull_of({{{1}, 2, 3}})));
-  // The list's tag: one element of three words. Made to say: 2^29 - 1 elements of no words.
+  // The list's tag says one element of three words. It is changed to 2^29 - 1 elements of no words.
   const std::uint64_t tag = 0x0000000300000004;
   const std::uint64_t many = 0x000000007ffffffc;
   CHECK(refused(decode_frame(with_word(bytes, tag, many))).code == errc::malformed);

@@ -1,4 +1,5 @@
-// Every single fault in a committed checkpoint must be noticed, and the older good one be used.
+// Checks that every single fault in a committed checkpoint is noticed, and the older good one is
+// used.
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
@@ -31,7 +32,8 @@ std::vector<fs::path> files_in(const fs::path& directory) {
   return files;
 }
 
-/// Two good checkpoints, 1 and 2, by two servers; 2 is a copy that each trial damages anew.
+/// Two good checkpoints, 1 and 2, of two servers. Each trial damages checkpoint 2, then restores
+/// it.
 class damage_fixture {
 public:
   damage_fixture() {
@@ -59,7 +61,7 @@ public:
     fs::copy(pristine(), newest(), fs::copy_options::recursive);
   }
 
-  /// Checkpoint 1 is used and 2 is named as the one that was refused.
+  /// Checks that checkpoint 1 is used and 2 is refused by name.
   void check_noticed() const {
     const auto found_there = newest_good(home.path(), job);
     REQUIRE(found_there);
@@ -91,7 +93,7 @@ TEST_CASE_FIXTURE(damage_fixture, "every random single fault is noticed") {
     CAPTURE(file.string());
     switch (random() % 5) {
     case 0:
-    case 1: { // One bit.
+    case 1: { // Flip one bit.
       if (content.empty())
         continue;
       auto changed = content;
@@ -100,13 +102,13 @@ TEST_CASE_FIXTURE(damage_fixture, "every random single fault is noticed") {
       replace(file, changed);
       break;
     }
-    case 2: // Truncated, COMMIT also to nothing.
+    case 2: // Truncate, possibly to zero bytes.
       if (content.empty())
         continue;
       replace(file, content.substr(0, random() % content.size()));
       break;
     case 3: fs::remove(file); break;
-    case 4: { // Two files in each other's place.
+    case 4: { // Swap two files.
       const auto j = random() % files.size();
       if (whole_content[i] == whole_content[j])
         continue;
@@ -166,7 +168,7 @@ TEST_CASE_FIXTURE(damage_fixture, "reading past the search notices damage by its
     auto& byte = changed[random() % changed.size()];
     byte = static_cast<char>(byte ^ (1 << random() % 8));
     replace(files[i], changed);
-    // A bit that RocksDB does not look at may pass; wrong values may not.
+    // A bit that RocksDB does not read may pass; wrong values may not.
     const auto images = read(home.path(), 2, job, partitions_of(0, 1, job));
     if (images)
       CHECK(same(*images, expected));

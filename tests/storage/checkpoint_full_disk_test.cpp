@@ -1,5 +1,5 @@
-// A disk that is full at any moment of a cut: the writer says so, leaves nothing behind and goes
-// on.
+// Fills the disk at various moments of a cut: the writer reports it, leaves no files behind and
+// goes on.
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A tmpfs of its own, where that is allowed.
+/// Mounts a small tmpfs, if that is permitted.
 class small_disk {
 public:
   explicit small_disk(std::size_t size_bytes) {
@@ -59,7 +59,7 @@ TEST_CASE("a cut on a full disk fails by name, leaves nothing, and the next one 
     bytes_of(commit_sample(disk.path(), *writer, 1, job, sample_partitions(job, 1)));
   std::uint64_t number = 2;
   int failures = 0;
-  // From no room at all to room for the live database but not for the copy.
+  // The free space grows from zero to enough for the live database but not for the copy.
   for (const double part : {0.0, 0.1, 0.5, 0.9, 1.1, 1.5, 1.9}) {
     CAPTURE(part);
     const auto images = sample_partitions(job, number);

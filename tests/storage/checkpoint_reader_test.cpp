@@ -15,7 +15,7 @@ namespace troupe::storage::checkpoint_reader_test {
 
 namespace {
 
-/// One checkpoint written by `servers` servers.
+/// Writes and commits one checkpoint with `servers` servers; returns its manifest.
 manifest commit_by(const std::filesystem::path& directory, std::uint64_t checkpoint,
                    std::uint32_t servers, const job_spec& job,
                    const std::vector<partition_image>& images) {

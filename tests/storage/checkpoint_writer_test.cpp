@@ -39,7 +39,7 @@ TEST_CASE("a cut writes only the blocks that changed since the last one") {
   const auto second = bytes_of(commit_sample(home.path(), *writer, 2, job, images));
   const auto written = (changed.count + changed.state_count) * sizeof(float);
   CHECK(second >= first + written);
-  CHECK(second < first + written + 10'000); // The frame of one more table of RocksDB.
+  CHECK(second < first + written + 10'000); // RocksDB frames one more table.
 
   const auto read_images = read(home.path(), 2, job, partitions_of(0, 1, job));
   REQUIRE(read_images);

@@ -31,9 +31,9 @@ coordinator_state state_of(std::uint64_t term, generation_id generation, std::ui
   return made;
 }
 
-/// Saves growing terms until killed; sends each one that was saved.
+/// Saves growing terms until killed; writes each saved term to `to`.
 [[noreturn]] void save_for_ever(const fs::path& directory, int to) {
-  ::alarm(30); // A child that hangs ends as a failure.
+  ::alarm(30); // A child that hangs is killed.
   const auto store = coordinator_store::open(directory);
   for (std::uint64_t term = 1; store; ++term) {
     const auto before = (*store)->load();
@@ -129,7 +129,7 @@ TEST_CASE("what was saved survives kill -9 at any moment") {
     while (::read(terms[0], &term, sizeof term) == sizeof term)
       saved = term;
     ::close(terms[0]);
-    // In a child again: RocksDB's threads would not survive the fork of the next round.
+    // A child reads, because RocksDB's threads would not survive the fork of the next round.
     const auto reader = ::fork();
     if (reader == 0) {
       ::alarm(30);

@@ -33,7 +33,7 @@ public:
           response.set_content(body, "application/json");
         }) {}
   ~fake_gateway() {
-    while (!server_.is_running()) // Before it listens, a stop would be without effect.
+    while (!server_.is_running()) // A stop before it listens has no effect.
       std::this_thread::yield();
     server_.stop();
     thread_.join();
@@ -68,7 +68,7 @@ public:
       [[maybe_unused]] const auto sent = ::send(link, answer.data(), answer.size(), MSG_NOSIGNAL);
       ::shutdown(link, SHUT_WR);
       while (::recv(link, asked, sizeof asked, 0) > 0)
-        ; // Else the rest of the question would reset the link.
+        ; // Otherwise the request's rest would reset the connection.
       ::close(link);
     }};
   }
@@ -87,7 +87,7 @@ private:
   std::thread thread_;
 };
 
-/// As etcd 3.4 refuses: in chunks, with a trailer.
+/// Returns a refusal in the form of etcd 3.4: in chunks, with a trailer.
 std::string rejection(const std::string& status, const std::string& body) {
   std::ostringstream size;
   size << std::hex << body.size();
@@ -328,11 +328,11 @@ TEST_CASE("etcd: of three members one may be lost, and two may not") {
   etcd.kill(0);
   CHECK(etcd.answers());
   etcd.kill(1);
-  // The one that is left notices, but may be slow to say so.
+  // The remaining member notices the loss, but may report it late.
   std::optional<failure> lost;
   for (int i = 0; i < 20 && (!lost || lost->code != errc::not_ready); ++i) {
     const auto outcome = client.get("key", 1s);
-    REQUIRE((!outcome || !lost)); // It answers no more.
+    REQUIRE((!outcome || !lost)); // No answer follows an error.
     if (!outcome)
       lost = outcome.error();
   }

@@ -1,4 +1,4 @@
-// Real etcd on free ports of loopback in a directory of its own, where it is installed.
+// Runs a real etcd, if it is installed, on free ports of loopback and in its own directory.
 #pragma once
 
 #include "base/pause.hpp"
@@ -22,7 +22,7 @@
 
 namespace troupe::storage {
 
-/// A port that nobody has just now.
+/// Returns a port that is free at this moment.
 inline std::uint16_t free_port() {
   const int one = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -44,7 +44,7 @@ public:
     return false;
   }
 
-  /// `patient`: leases last 8 s, not 2, so that a machine that stands still ends none.
+  /// `patient`: leases last 8 s, not 2, so that no lease ends while the machine stalls.
   explicit etcd_cluster(int members, bool patient = false) : patient_(patient) {
     for (int i = 0; i < members; ++i)
       members_.push_back({{"127.0.0.1", free_port()}, free_port(), 0});
@@ -113,7 +113,7 @@ public:
     return all;
   }
 
-  /// The member that leads the others.
+  /// Returns the index of etcd's leader.
   int leader() const {
     for (std::size_t i = 0; i < members_.size(); ++i) {
       const auto status = detail::ask_etcd(members_[i].client, "/v3/maintenance/status",
@@ -126,7 +126,7 @@ public:
     return 0;
   }
 
-  /// Within 20 s.
+  /// Returns true once etcd answers; false after 200 failed tries.
   bool answers() const {
     const etcd_client client{endpoints()};
     for (int i = 0; i < 200; ++i) {

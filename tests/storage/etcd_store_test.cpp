@@ -20,7 +20,7 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-/// What a candidate says, readable from another thread.
+/// Collects the lines of a candidate; another thread can read them.
 class story {
 public:
   std::function<void(std::string)> log() {
@@ -33,7 +33,7 @@ public:
     const std::lock_guard lock{mutex_};
     return lines_;
   }
-  /// Within 10 s.
+  /// Returns true once a line contains `text`; false after 10 s.
   bool await(const std::string& text) const {
     for (int i = 0; i < 500; ++i) {
       for (const auto& line : lines())
@@ -59,7 +59,7 @@ std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
   return std::async(std::launch::async, [=, &told] { return campaign(etcd, "standby", &told); });
 }
 
-/// Each call has little time; what did not work is tried again.
+/// Calls bury() until it succeeds, at most 20 times: each call has little time.
 bool buried(const etcd_address& etcd, const std::string& who) {
   for (int i = 0; i < 20; ++i)
     if (etcd_store::mark_dead(etcd, who))
@@ -84,7 +84,7 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   story told;
   auto standby = campaign_beside(etcd, told);
   REQUIRE(told.await("stands by"));
-  CHECK(standby.wait_for(10s) == std::future_status::timeout); // More than a lease.
+  CHECK(standby.wait_for(10s) == std::future_status::timeout); // Longer than a lease.
   CHECK(first->check_lead());
   REQUIRE(first->save({5, {3}, 77, {{1}}, {}, {}, {}, 13}));
   CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/leader", 2s))->bytes == "first");
@@ -148,7 +148,7 @@ TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
   const auto older = campaign(etcd, "older");
   REQUIRE(older->load());
   REQUIRE(older->save({4, {2}, 77, {}, {}, {}, {}, 12}));
-  // Someone removes the key, so that there are two leaders for a moment.
+  // Without the key there are two leaders for a moment.
   REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
   const auto newer = campaign(etcd, "newer");
   REQUIRE(newer->load());
@@ -169,7 +169,7 @@ TEST_CASE("etcd: who was deposed in between cannot save even before its successo
   const auto older = campaign(etcd, "older");
   REQUIRE(older->load());
   REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
-  const auto newer = campaign(etcd, "newer"); // Has saved nothing yet.
+  const auto newer = campaign(etcd, "newer"); // `newer` has not saved yet.
   CHECK(older->save(some_state).error().code == errc::fenced);
   CHECK(newer->load()->term == 0);
 }
@@ -246,7 +246,7 @@ TEST_CASE("etcd: the loss of a member that follows is not noticed") {
   CHECK(store->load()->committed == 12);
 }
 
-// Their election can last longer than the lease.
+// The members' election can last longer than the lease.
 TEST_CASE("etcd: the loss of the member that leads costs the lead at most, and nothing saved") {
   if (!etcd_cluster::is_installed())
     return;
@@ -264,7 +264,7 @@ TEST_CASE("etcd: the loss of the member that leads costs the lead at most, and n
   }
   const auto found = store->load();
   REQUIRE(found);
-  // A try that got no answer may have been carried out.
+  // A save without an answer may have taken effect.
   CHECK((found->committed == 13 || (!saved && found->committed == 12)));
   CHECK(store->save({6, {2}, 77, {}, {}, {}, {}, 14}));
 }

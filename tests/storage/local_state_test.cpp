@@ -105,7 +105,7 @@ TEST_CASE("until a base is whole the one before holds, with both logs") {
   REQUIRE(log.append(1, entry_of(1)));
   REQUIRE(log.append(2, entry_of(2)));
   log = replica.log(2);
-  REQUIRE(log.append(2, entry_of(2))); // It was not applied when base 2 was begun.
+  REQUIRE(log.append(2, entry_of(2))); // Entry 2 was not applied when base 2 began.
   REQUIRE(log.append(3, entry_of(3)));
   auto kept = *replica.read();
   REQUIRE(kept);

@@ -39,7 +39,7 @@ TEST_CASE("a manifest can be read by people, whatever the bytes of its names") {
   for (const auto* word : {"\"checkpoint\": 12", "\"name\": \"sample\"", "\"optimizer\": \"adam\"",
                            "\"crc32c\": \"deadbeef\"", "\"size_bytes\": 77"})
     CHECK_MESSAGE(text.find(word) != std::string::npos, word);
-  what.job.name = "caf\xe9"; // Not UTF-8, and refused by the decoder of jobs.
+  what.job.name = "caf\xe9"; // Not UTF-8: the decoder of jobs refuses it.
   const auto refused = manifest_from_json(to_json(what));
   REQUIRE(!refused);
   CHECK(refused.error().code == errc::malformed);

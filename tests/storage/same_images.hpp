@@ -1,4 +1,4 @@
-// Whether two servers' images hold the same bytes.
+// Compares the bytes of two servers' images.
 #pragma once
 
 #include "storage/cut.hpp"
@@ -31,7 +31,7 @@ inline bool same(const slab_image& a, const slab_image& b) {
          && same_numbers(a.steps, b.steps) && same_floats(a.rows, b.rows, a.count * a.row_floats);
 }
 
-/// Byte for byte, with everything that a checkpoint holds of them.
+/// Returns true if all that a checkpoint holds of both is equal, byte for byte.
 inline bool same(const std::vector<partition_image>& a, const std::vector<partition_image>& b) {
   if (a.size() != b.size())
     return false;

@@ -1,4 +1,4 @@
-// A small job with values, and its checkpoints, as servers would make them.
+// Makes a small job with values, and its checkpoints, as servers would.
 #pragma once
 
 #include "serialization/layout.hpp"
@@ -12,7 +12,8 @@
 
 namespace troupe::storage {
 
-/// Three dense tables, one of them of a single block, and two sparse ones; 8 partitions.
+/// Returns a job with 8 partitions, three dense tables and two sparse ones. Table "b" has a single
+/// block.
 inline job_spec sample_job() {
   job_spec job;
   job.name = "sample";
@@ -31,7 +32,7 @@ inline job_spec sample_job() {
   for (std::size_t i = 3; i < 5; ++i) {
     job.tables[i].name = i == 3 ? "rows" : "adam_rows";
     job.tables[i].kind = table_kind::sparse;
-    job.tables[i].width = 600; // 16 rows a slab.
+    job.tables[i].width = 600; // 16 rows per slab.
   }
   job.tables[4].optimizer.kind = optimizer_kind::adam;
   return job;
@@ -68,7 +69,7 @@ inline slab_image sample_slab(table_id table, std::uint64_t slab, std::uint64_t 
           .steps = has_steps ? numbers() : nullptr};
 }
 
-/// All partitions of a job with random content; ordered by partition, table and block.
+/// Returns all partitions of a job with random content, ordered by partition, table and block.
 inline std::vector<partition_image> sample_partitions(const job_spec& job, std::uint64_t seed) {
   std::mt19937_64 random{seed};
   std::vector<partition_image> images(job.partitions);
@@ -107,7 +108,8 @@ inline std::vector<partition_image> sample_partitions(const job_spec& job, std::
   return images;
 }
 
-/// Chain `chain` of `chains` owns the partitions p with p % chains == chain.
+/// Returns the cut of chain `chain` of `chains`, which owns the partitions p with p % chains ==
+/// chain.
 inline cut sample_cut(std::uint64_t checkpoint, std::uint32_t chain, std::uint32_t chains,
                       const std::vector<partition_image>& images) {
   cut what{checkpoint, {chain}, {}};
@@ -152,7 +154,7 @@ inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::pat
   return *std::move(writer);
 }
 
-/// Server and chain have the same number.
+/// Opens the writer of the server and the chain with number `both`.
 inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
                                                       std::uint32_t both = 0) {
   return open_writer(directory, both, both);

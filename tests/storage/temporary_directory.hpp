@@ -1,4 +1,4 @@
-// A directory of one test's own, removed at its end.
+// Makes a directory for one test and removes it at the end.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ private:
   std::filesystem::path path_;
 };
 
-/// Every file below `root` with its size.
+/// Returns every file and directory below `root` with its size; a directory has size 0.
 inline std::map<std::string, std::uintmax_t> listing(const std::filesystem::path& root) {
   std::map<std::string, std::uintmax_t> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator{root})

@@ -1,4 +1,4 @@
-// decode_tensors() with any bytes. Input: which format, then a file of it.
+// Feeds any bytes to decode_tensors(). Input: a byte that chooses the format, then a file.
 #include "storage/tensor_file.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes{reinterpret_cast<const char*>(data) + 1, size - 1};
   const auto tensors = decode_tensors(names[data[0] % names.size()], bytes);
   if (!tensors) {
-    // One bounded line, of printable characters.
+    // The error is one bounded line without control characters.
     const std::string& text = tensors.error().text;
     if (text.empty() || text.size() > 500 || text.find_first_of("\n\r\x1b") != std::string::npos)
       std::abort();
@@ -61,7 +61,7 @@ storage::tensor random_tensor(test::random_source& random) {
   return made;
 }
 
-/// The file of one to three tensors as this library writes it.
+/// Returns a file of one to three tensors as this library writes it.
 std::string random_file(test::random_source& random, std::size_t format) {
   std::vector<storage::tensor> tensors(1 + random.below(3));
   storage::detail::zip_writer zip;

@@ -30,7 +30,7 @@ void put(const fs::path& file, std::string_view content) {
   std::ofstream(file, std::ios::binary) << content;
 }
 
-/// What writing `tensors` under this extension gives.
+/// Returns the file of `tensors` with this extension.
 std::string written(const std::string& extension, const std::vector<tensor>& tensors) {
   const temporary_directory folder;
   REQUIRE(write_tensors(folder.path() / ("t" + extension), tensors));
@@ -55,7 +55,7 @@ std::string little(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// CRC-32 bit by bit, from its polynomial.
+/// Returns the CRC-32, computed bit by bit from its polynomial.
 std::uint32_t crc32_of(std::string_view bytes) {
   std::uint32_t crc = 0xffffffff;
   for (const char c : bytes) {
@@ -177,7 +177,7 @@ TEST_CASE("what other programs write is read") {
     REQUIRE(back);
     CHECK(back->front() == tensor{"t", {1}, {1}});
   }
-  // Metadata, names in another order than the values, escapes, unknown fields.
+  // The file has metadata, names in another order than the values, escapes and unknown fields.
   const auto back =
     read_back(".safetensors",
               safetensors(R"( {"b\u00e4":{"data_offsets":[4,8],"shape":[1,1],"dtype":"F32"},)"
@@ -190,7 +190,7 @@ TEST_CASE("what other programs write is read") {
 
 TEST_CASE("a zip with streamed members and a comment is read, as numpy and others write it") {
   const std::string member = written(".npy", {{"x", {1}, {1}}});
-  // Local sizes are in a zip64 field or behind the content; the directory has them.
+  // Local sizes are in a zip64 field or behind the content; the directory has them too.
   const std::string local = "PK\x03\x04" + little(45, 2) + little(0, 12) + little(0xffffffff, 4)
                             + little(0xffffffff, 4) + little(5, 2) + little(20, 2) + "x.npy"
                             + little(1, 2) + little(16, 2) + little(member.size(), 8)
@@ -225,7 +225,7 @@ TEST_CASE("what is sound but not supported is an invalid argument") {
                     safetensors(R"({"a":{"dtype":"I16","shape":[2],"data_offsets":[0,4]}})", one)))
         == errc::invalid_argument);
   std::string compressed = written(".npz", {several[1]});
-  compressed[compressed.rfind("PK\x01\x02") + 10] = 12; // bzip2.
+  compressed[compressed.rfind("PK\x01\x02") + 10] = 12; // Method 12 is bzip2.
   CHECK(code_of(read_back(".npz", compressed)) == errc::invalid_argument);
   CHECK(code_of(read_tensors("x.txt")) == errc::invalid_argument);
   CHECK(code_of(read_tensors("npz")) == errc::invalid_argument);
@@ -352,7 +352,7 @@ TEST_CASE("flipped bits give an error or tensors, and never a damaged .npz membe
       bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
       const auto back = try_out(bytes);
       if (back && extension == ".npz")
-        for (std::size_t i = 0; i < back->size(); ++i) // Only a flag or a name may differ.
+        for (std::size_t i = 0; i < back->size(); ++i) // Only flags or names may differ.
           CHECK((*back)[i].values == several[i].values);
     }
     for (int round = 0; round < 2000; ++round) {

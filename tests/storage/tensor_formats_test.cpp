@@ -1,4 +1,4 @@
-// Tensor files as other programs write them.
+// Reads tensor files in the forms that other programs write.
 #include "storage/tensor_file.hpp"
 
 #include "tests/storage/temporary_directory.hpp"
@@ -72,7 +72,7 @@ std::string fault_of(const std::string& extension, const std::string& bytes) {
   return tensors.error().text;
 }
 
-/// A zip archive of one member, x.npy, that is deflated.
+/// Returns a zip archive with one deflated member, x.npy.
 std::string deflated_npz(const std::string& content, std::uint32_t stated_bytes) {
   std::string packed(compressBound(content.size()) + 64, '\0');
   z_stream stream = {};
@@ -96,7 +96,7 @@ std::string deflated_npz(const std::string& content, std::uint32_t stated_bytes)
          + little(central.size(), 4) + little(local.size(), 4) + little(0, 2);
 }
 
-/// Of the process since the last reset_peak_memory().
+/// Returns the peak memory of the process since the last reset_peak_memory(), in KiB.
 long peak_memory_kb() {
   rusage used;
   getrusage(RUSAGE_SELF, &used);

@@ -1,4 +1,4 @@
-// Tensor files between Troupe and the programs they are for, where those are installed.
+// Exchanges tensor files between Troupe and other programs, if these are installed.
 #include "storage/tensor_file.hpp"
 
 #include "tests/storage/temporary_directory.hpp"
@@ -26,7 +26,7 @@ const std::vector<tensor> tensors{
   {"scalar", {}, {42}},
 };
 
-/// Needs nothing but Python: reads the formats with its zip, literal and JSON modules.
+/// Needs only Python: reads the formats with its zip, literal and JSON modules.
 constexpr const char* by_hand = R"(
 import array, ast, json, os, struct, sys, zipfile
 folder = sys.argv[1]
@@ -111,7 +111,7 @@ public:
     REQUIRE(write_tensors(folder_ / "t.safetensors", tensors));
   }
 
-  /// Exit status of the script, which gets the directory as its argument.
+  /// Runs the script with the directory as its argument; returns its exit status.
   int run(const char* script) const {
     std::ofstream(folder_ / "script.py") << script;
     const std::string command = "command -v python3 >/dev/null || exit 77; exec python3 '"

@@ -59,7 +59,7 @@ trace_file file_of(std::uint32_t server, std::vector<trace_entry> records) {
   return {"server " + std::to_string(server), header_of(0, server), std::move(records), 0, 0};
 }
 
-/// What merging these says is wrong.
+/// Returns the error of merging these files, or "".
 std::string rejection_of(std::vector<trace_file> files) {
   const auto merged = merge_traces(sample_job(), std::move(files));
   return merged ? "" : merged.error().text;
@@ -192,7 +192,7 @@ TEST_CASE("replicas that disagree are refused") {
   auto other = file_of(1, {record_at(1, 5)});
   other.header.partitions = {{1}};
   CHECK(rejection_of({file_of(0, {record_at(1, 5)}), other})
-        == "servers disagree about what chain 0 began with");
+        == "servers disagree about the beginning of chain 0");
   other = file_of(1, {record_at(1, 5)});
   other.header.job += 1;
   CHECK(rejection_of({file_of(0, {record_at(1, 5)}), other}) == "server 1 is of another job");
@@ -258,7 +258,7 @@ TEST_CASE("what is cut off begins with a step, and nothing behind it stays") {
     made.time_ns = static_cast<std::uint64_t>(1e9 * (100 + seconds));
     return made;
   };
-  // Servers that fill each other's gaps have clocks of their own.
+  // Servers that fill each other's gaps have different clocks.
   const std::vector all{step(1, 0, 0), step(1, 1, 0), step(2, 0, 1),
                         step(2, 1, 3), step(3, 0, 1), step(3, 1, 1)};
   push_history recorded;

@@ -35,16 +35,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A rank that cannot run for so long is killed. Longer than its links wait for it, so that the
-/// others know.
+/// A rank whose heartbeat stops for this time is killed. It is longer than the patience of its
+/// links, so that the other ranks notice first.
 constexpr std::chrono::seconds frozen_max{15};
-/// While the launcher itself, or the whole machine, stands still, nobody can be heard.
+/// Most silence that one round counts: a launcher or machine that stands still reads no heartbeats.
 constexpr std::chrono::seconds round_max{1};
-/// For processes that have nothing to do any more.
+/// Time for processes to exit after their work.
 constexpr std::chrono::seconds last_exits_max{5};
-/// After the user's wish to stop: for ranks to hear of it, where they have not come together yet.
+/// Time for ranks that have not formed a team yet to end after the user's request to stop.
 constexpr std::chrono::seconds early_stop_max{2};
-/// For the last checkpoint.
+/// Time for the last checkpoint after the user's request to stop.
 constexpr std::chrono::seconds stop_max{30};
 
 class allreduce_launcher {
@@ -62,6 +62,16 @@ public:
                          + "' is sparse: use --sync bsp with servers"};
     required(check_outputs(options_, graph_.files()));
     started_at_ = steady_now();
+    try {
+      return train();
+    } catch (const run_failed& why) {
+      event(end_of_run(why.status, why.what()));
+      throw;
+    }
+  }
+
+private:
+  int train() {
     prepare();
     statistics_.without_servers();
     statistics_.job_started(started_at_);
@@ -71,7 +81,6 @@ public:
     return finish();
   }
 
-private:
   struct heard {
     std::uint64_t incarnation = 0, beats = 0;
     bool operator==(const heard&) const = default;
@@ -87,10 +96,11 @@ private:
     console_.keep_in(options_.run_directory, command_);
     console_.say(
       fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
+    required(log_events(options_, command_, console_));
     for (const auto& remark : graph_.remarks())
-      event(remark);
+      event(note_of(remark));
     for (const auto& remark : made.remarks)
-      event(remark);
+      event(note_of(remark));
     std::size_t parameters = 0;
     for (const auto& table : job_.tables)
       parameters += table.size();
@@ -137,7 +147,7 @@ private:
     if (now - shown_at_ >= show_interval) {
       const auto shown = statistics_.snapshot(now);
       if (const auto line = missing_.look(shown, now))
-        event(*line);
+        event({event_kind::process_waits, {{"text", *line}}});
       console_.show(shown);
       shown_at_ = now;
     }
@@ -161,7 +171,7 @@ private:
     }
     stop_asked_at_ = steady_now();
     board_->head().stop = true;
-    event("stopping: a last checkpoint is written; again to stop at once");
+    event({event_kind::stopping, {}});
   }
 
   void look_for_stop(time_point now) {
@@ -176,11 +186,12 @@ private:
   void watch_processes(time_point now) {
     const auto losses = supervisor_->tick(now);
     for (const auto& loss : losses) {
-      event(fmt::format("{} died ({})", to_string(process_of(loss.member)), loss.how));
+      event({event_kind::process_ended,
+             {{"member", to_string(process_of(loss.member))}, {"reason", loss.how}}});
       statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
     }
     for (const auto& line : supervisor_->notices(now))
-      event(line);
+      event({event_kind::process_waits, {{"text", line}}});
     if (!losses.empty()) {
       auto& head = board_->head();
       head.losses.fetch_add(1);
@@ -197,9 +208,9 @@ private:
       std::erase_if(options_.kills, [&](const kill_plan& plan) {
         if (now - *training_since_ < plan.after)
           return false;
-        event("killing " + to_string(plan.who));
+        event({event_kind::kill_injected, {{"member", to_string(plan.who)}}});
         if (auto done = supervisor_->kill(plan.who, now); !done)
-          event(done.error().text);
+          event(note_of(done.error().text));
         return true;
       });
   }
@@ -211,19 +222,19 @@ private:
       const auto& line = board_->line(rank.index);
       auto& known = heard_[rank.index];
       const heard newest{line.incarnation, line.beats};
-      // Until it has begun its line, it loads what it needs.
+      // A rank that has not begun its line is still loading.
       const bool is_silent = newest == known.last && newest.incarnation == incarnation.value;
       known = {newest, is_silent ? known.silent + passed : time_point{0}};
       if (known.silent < frozen_max)
         continue;
       known.silent = time_point{0};
-      event(to_string(rank) + " hangs: killing it");
+      event({event_kind::process_hung, {{"member", to_string(rank)}}});
       if (auto done = supervisor_->kill(rank, now); !done)
-        event(done.error().text);
+        event(note_of(done.error().text));
     }
   }
 
-  /// As a coordinator would tell it.
+  /// Returns the job's status as a coordinator would report it.
   job_status picture() const {
     const auto& head = board_->head();
     job_status now;
@@ -259,12 +270,12 @@ private:
     return now;
   }
 
-  /// In the values at that clock.
+  /// Returns the number of batches in the values at that clock.
   std::uint64_t batches_of(std::uint64_t clock) const {
     return clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
   }
 
-  // -- judging: on a thread of its own, one pass after the other --
+  // -- evaluating: on its own thread, one pass after the other --
 
   void evaluate(time_point now) {
     auto& head = board_->head();
@@ -322,8 +333,8 @@ private:
     statistics_.resident_memory("launcher", peak_rss_bytes());
     statistics_.observe(picture(), now);
     statistics_.began_with(batches_of(board_->head().begun));
-    for (const auto& line : lines_of_missed(options_.kills))
-      event(line);
+    for (const auto& each : missed_kills(options_.kills))
+      event(each);
     console_.show(statistics_.snapshot(now));
     console_.finish();
     supervisor_->kill_all();
@@ -337,6 +348,7 @@ private:
       status = 128 + stop_signal_;
     if (head.done && !leave_report(options_, command_, statistics_, console_))
       status = EXIT_FAILURE;
+    event(end_of_run(status, failure_));
     if (stop_signal_ != 0)
       console_.say(
         fmt::format("{}: {}\n", name_, text_of_stop(head.checkpoint, options_, exported_)));
@@ -347,7 +359,7 @@ private:
     return status;
   }
 
-  void event(const std::string& text) { console_.event(text, steady_now() - started_at_); }
+  void event(const job_event& what) { console_.event(what, steady_now() - started_at_); }
 
   std::string name_;
   run_options options_;
@@ -364,7 +376,7 @@ private:
   missing_members missing_;
   std::unique_ptr<evaluator> evaluator_;
   std::future<evaluation_message> evaluating_;
-  bool evaluating_last_ = false; ///< What is judged is the end.
+  bool evaluating_last_ = false; ///< The running evaluation is the final one.
   std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;
   std::vector<heard_from> heard_; ///< By rank.
   time_point looked_at_{0};

@@ -1,6 +1,6 @@
-// The process that the user starts for a job without servers (--sync allreduce): starts the ranks
-// and again those that end, shows how it goes, judges, and sees the job to its end. The ranks need
-// no coordinator: who computes which batch follows from rank and clock.
+// Starts the ranks of a job without servers (--sync allreduce), restarts those that end, shows the
+// progress, evaluates, and sees the job to its end. It is the process that the user starts. Ranks
+// need no coordinator: rank and clock determine the batch that a rank computes.
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// As run_launcher().
+/// Runs the job. Arguments, result and errors are those of run_launcher().
 int run_allreduce_launcher(const std::string& name, run_options options, const graph& described,
                            const std::vector<std::string>& command);
 

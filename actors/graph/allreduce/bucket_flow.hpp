@@ -1,11 +1,11 @@
-// A rank's part of several schedules at a time, each for one part of its numbers. A part flows once
-// its own numbers are there; of what could be done then the most urgent part's goes first. A plain
-// state machine: no link, no clock.
+// Orders a rank's steps in several schedules at a time, each for one part of its numbers. A part
+// flows once the rank's own numbers of it are ready. Among possible steps, that of the most urgent
+// part goes first. A plain state machine: no link, no clock.
 //
-// So that a part which becomes ready late can overtake, no more leaves than fills a line: the rest
-// stays here, where its order can still change, and not in the queue of a link.
+// The numbers on their way are limited to what fills a line. Further chunks wait here, not in the
+// queue of a link, so that a part which becomes ready late can overtake them.
 //
-// Each part is added up as its schedule says, whatever the others do: only times depend on them.
+// Each part is added up by its own schedule; other parts affect only the timing.
 #pragma once
 
 #include "actors/graph/allreduce/schedule_flow.hpp"
@@ -32,15 +32,15 @@ public:
   };
 
   bucket_flow() = default;
-  /// The most urgent part first. `leaving_max`: once so many numbers are on their way no further
-  /// chunk is sent.
+  /// `parts`: the most urgent one first. `leaving_max`: while this many numbers are on their way,
+  /// no further chunk is sent.
   bucket_flow(std::span<const sum_part> parts, std::size_t leaving_max);
 
-  /// This rank's own numbers of a part are there.
+  /// Tells that this rank's own numbers of a part are ready.
   void ready(std::uint32_t part);
   void all_ready();
 
-  // As of schedule_flow; other ranks' chunks may arrive before a part is ready here.
+  // These are as in schedule_flow. Chunks of other ranks may arrive before a part is ready here.
   std::optional<own_step> next();
   bool arrived(std::uint32_t part, std::uint32_t number, std::uint32_t from);
   void left(std::uint32_t part, std::uint32_t chunk);

@@ -1,4 +1,4 @@
-// Shows that a process is able to run, whatever its other threads do: one that only counts.
+// Shows that a process is able to run: a thread that only counts, whatever other threads do.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ private:
   std::mutex mutex_;
   std::condition_variable ends_;
   bool over_ = false;
-  std::thread thread_; ///< The last one: it uses all others.
+  std::thread thread_; ///< Last: it uses all other members.
 };
 
 } // namespace troupe

@@ -24,27 +24,27 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Between two attempts to reach a rank that does not listen yet.
+/// Pause between two attempts to reach a rank that does not listen yet.
 constexpr std::chrono::milliseconds connect_pause{20};
-/// How soon a failure is noticed by a caller that sleeps.
+/// Longest time until a sleeping caller notices a failure.
 constexpr std::chrono::milliseconds sleep_max{50};
-/// Numbers that may be on their way at once, 1 MiB: enough to keep a link busy between two rounds
-/// of its thread, little for a part that is more urgent.
+/// Most numbers on their way at once, 1 MiB: enough to keep a link busy between two rounds of its
+/// thread, and little delay for a part that is more urgent.
 constexpr std::size_t numbers_on_way_max = std::size_t{256} << 10;
-/// In place of a step's number: this rank has done the sum, and ends.
+/// Sent in place of a step's number: this rank has finished the sum and ends.
 constexpr std::uint32_t farewell = 0xffffffff;
-/// The same, before the first sum: this rank has links with all others.
+/// Sent in place of a step's number before the first sum: this rank has links with all others.
 constexpr std::uint32_t all_linked = 0xfffffffe;
-/// As a link cuts what it sends anyway.
+/// Bytes of a chunk, equal to those of a link's fragment.
 constexpr std::size_t sum_chunk_bytes = 256 * 1024;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
-/// What a chunk says of its sum, in fields that mean something else where a push is one.
+/// The label of a chunk. It travels in fields that mean something else in a real push.
 struct chunk_label {
   std::uint32_t part = 0;
   std::uint64_t count = 0;       ///< Numbers of the whole part.
-  std::uint64_t fingerprint = 0; ///< Of the sum's schedules.
+  std::uint64_t fingerprint = 0; ///< Fingerprint of the sum's schedules.
 };
 
 push_request to_push(const chunk_label& label) {
@@ -55,18 +55,18 @@ push_request to_push(const chunk_label& label) {
   return push;
 }
 
-/// Nothing: that is no chunk.
+/// Returns the label; nullopt if the request is no chunk.
 std::optional<chunk_label> label_of(const request& what) {
   if (!what.push || what.push->pieces.size() > 1 || what.push->tables.size() != 1)
     return std::nullopt;
   return chunk_label{what.push->tables[0].value, what.push->step.clock, what.push->base_version};
 }
 
-/// Messages of a part that are still read from the buffer. Their last reader may be any thread,
-/// with a lock of the links held, so this only counts; it outlives the sum.
+/// Counts messages of a part that have left the buffer. The last reader of a message may be any
+/// thread, with a lock of the links held, so it only counts here. This outlives the sum.
 struct departures {
   explicit departures(std::uint32_t chunks) : left(chunks) {}
-  std::vector<std::atomic<std::uint32_t>> left; ///< By chunk: that are not read any more.
+  std::vector<std::atomic<std::uint32_t>> left; ///< By chunk: messages that are no longer read.
 };
 
 /// A part of the sum, and its messages.
@@ -74,7 +74,7 @@ struct part_messages {
   sum_part what;
   std::shared_ptr<departures> gone;
   std::map<std::uint32_t, std::uint32_t> leaving{}; ///< By chunk: messages on their way.
-  std::map<std::uint32_t, piece> inbox{};           ///< By step: what arrived and was not taken.
+  std::map<std::uint32_t, piece> inbox{};           ///< By step: chunks that wait to be taken.
 };
 
 } // namespace
@@ -146,7 +146,7 @@ public:
       const std::lock_guard lock{mutex_};
       flow_.ready(part);
     }
-    links_.wake(); // Its thread goes on.
+    links_.wake(); // The transport's thread goes on with the sum.
   }
 
   result<void> finish() {
@@ -155,7 +155,7 @@ public:
     std::unique_lock lock{mutex_};
     flow_.all_ready();
     while (!failed_) {
-      go_on(); // Also later: a message may have left without any event.
+      go_on(); // Repeated, as a message may leave without any event.
       if (failed_ || !adding())
         break;
       lock.unlock();
@@ -165,7 +165,7 @@ public:
         seen = moves;
         until = clock::now() + options_.deadline;
       } else if (clock::now() >= until && adding()) {
-        fail({errc::timed_out, "nothing arrived for "
+        fail({errc::timed_out, "no message arrived for "
                                  + std::to_string(options_.deadline.count() / 1000)
                                  + " s: a rank hangs or does not take part"});
       }
@@ -175,14 +175,14 @@ public:
     if (!failed_)
       return {};
     lock.unlock();
-    stop(); // The caller may free its numbers, of which some may still be leaving.
+    stop(); // The caller may free its numbers, and messages may still read them.
     return *failed_;
   }
 
   void stop() { links_.stop(); }
 
-  /// Stops when the others have what they need of this rank: they may still be adding up what this
-  /// one has done with, and what lies unread in a link is lost with it.
+  /// Stops once the others need no more chunks of this rank. They may still be adding up a sum that
+  /// this rank has finished, and unread bytes in a link are lost with the link.
   void part() {
     std::unique_lock lock{mutex_};
     if (!failed_ && !adding()) {
@@ -247,7 +247,7 @@ private:
     return made;
   }
 
-  // All of these with the lock held.
+  // All of these require the lock.
 
   std::string late_text() const {
     const auto late = *meeting_.first_missing();
@@ -256,7 +256,7 @@ private:
            + (why_not_.empty() ? "" : ": " + why_not_);
   }
 
-  /// Ranks that this one has no link with; else one that lacks links with others.
+  /// Names the ranks without a link to this one; else one rank that lacks links with others.
   std::string missing_text() const {
     std::vector<std::string> missing;
     for (std::uint32_t other = 0; other < ranks(); ++other)
@@ -273,13 +273,13 @@ private:
       options_.waits(topic, text);
   }
 
-  /// Of a team that is formed.
+  /// Handles the loss of a rank of a formed team: an error unless the rank has ended properly.
   void lose(std::uint32_t other, const std::string& why) {
     if (!parted_[other] || (adding() && flow_.awaits(other)))
       fail({errc::peer_lost, rank_name(other) + " is lost: " + why});
   }
 
-  /// It gave up, or is about to begin again: what it has sent belongs to no team.
+  /// Drops messages of a rank that gave up or begins again, as they belong to no team.
   void forget(std::uint32_t other) {
     parted_[other].reset();
     std::erase_if(early_, [&](const early_item& each) { return each.from == other; });
@@ -297,10 +297,10 @@ private:
 
   std::uint64_t number_of(std::uint32_t step) const { return std::uint64_t{sum_} << 32 | step; }
 
-  /// A sum was begun, and has not all of its parts.
+  /// Returns whether a sum was begun and is not complete.
   bool adding() const { return !finished_.reached(sum_); }
 
-  /// A rank that ended before this sum takes no part in it.
+  /// Fails if the rank ended before this sum, in which it takes no part.
   void note_parting(std::uint32_t other) {
     if (adding() && parted_[other] && *parted_[other] < sum_)
       fail({errc::peer_lost, rank_name(other) + " is lost: it ended"});
@@ -319,14 +319,14 @@ private:
       news_.notify_all();
       return;
     }
-    if (sum > sum_) { // The others may have begun it.
+    if (sum > sum_) { // Other ranks may have begun a later sum.
       early_.push_back({from, std::move(item)});
       return;
     }
     const auto number = static_cast<std::uint32_t>(item.number);
     const auto label = label_of(item.what);
     if (!label || sum != sum_ || parts_.empty()) {
-      fail({errc::malformed, rank_name(from) + " sent what is no chunk of this sum"});
+      fail({errc::malformed, rank_name(from) + " sent a chunk that is not part of this sum"});
       return;
     }
     const auto own = label->part < parts_.size() ? parts_[label->part].what.numbers.size() : 0;
@@ -346,7 +346,7 @@ private:
     moves_.fetch_add(1);
   }
 
-  /// Does all that can be done now.
+  /// Does all steps that are possible now.
   void go_on() {
     if (failed_ || !adding())
       return;
@@ -385,7 +385,7 @@ private:
     if (range.size == 0) {
       flow_.left(now.part, number);
     } else {
-      // The last handle to the values says that nobody reads them any more.
+      // The deleter of the last handle tells that the values are no longer read.
       push.pieces = {{{{now.part}, range.begin, range.size},
                       {&part.what.numbers[range.begin], [all = part.gone, number](const float*) {
                          all->left[number].fetch_add(1);
@@ -425,18 +425,18 @@ private:
   std::condition_variable news_;
   rendezvous meeting_;
   std::vector<std::optional<std::uint32_t>> parted_; ///< By rank that ended: its last sum.
-  std::string why_not_;                              ///< What a connection met last.
+  std::string why_not_;                              ///< The last error of a connection.
   bool formed_ = false;
 
   std::uint32_t sum_ = 0;
-  std::uint64_t fingerprint_ = 0;    ///< Of the sum's schedules.
-  std::vector<part_messages> parts_; ///< Of the sum.
+  std::uint64_t fingerprint_ = 0;    ///< Fingerprint of the sum's schedules.
+  std::vector<part_messages> parts_; ///< Parts of the sum.
   bucket_flow flow_;
-  std::vector<early_item> early_; ///< Of later sums.
+  std::vector<early_item> early_; ///< Messages of later sums.
   std::optional<failure> failed_;
-  kernels::shared_counter finished_; ///< Sums.
+  kernels::shared_counter finished_; ///< The number of finished sums.
   std::atomic<std::uint64_t> moves_{0};
-  transport links_; ///< The last one: its thread uses all others.
+  transport links_; ///< Last: its thread uses all other members.
 };
 
 result<std::unique_ptr<link_communicator>>
@@ -472,7 +472,7 @@ void link_communicator::ready(std::uint32_t part) { state_->ready(part); }
 result<void> link_communicator::finish() { return state_->finish(); }
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
-  constexpr std::size_t ring_bytes_min = 64 * 1024; // Less: latency counts, a ring has most of it.
+  constexpr std::size_t ring_bytes_min = 64 * 1024; // Below it, a ring's latency costs too much.
   if (bytes < ring_bytes_min)
     return kernels::block(ranks, 1);
   std::uint32_t pieces = 1;

@@ -1,22 +1,23 @@
-// A team over links: ranks in processes of one or many hosts, which add up their numbers by a
-// schedule. Each rank calls sum() with a buffer of its own, as of kernels::team_member.
+// Adds up numbers over a team of ranks, by a schedule. Ranks are processes of one or many hosts,
+// connected by links. Each calls sum() with a buffer of its own, as in kernels::team_member.
 //
-// A chunk travels as a push: the frames, the arena and the checks of the data path serve it as they
-// are. It leaves from the buffer itself, and is added to the next one from where it arrived.
-// What arrives is added on the transport's thread, which also sends what follows from it; the
-// caller waits, or computes the rest of its numbers: a sum may have several parts, and each flows
-// once the caller says that its own numbers are there.
+// A chunk travels as a push, so the frames, the arena and the checks of the data path serve it
+// unchanged. It is sent from the buffer itself, and added to the receiver's buffer from the memory
+// where it arrived. The transport's thread adds each chunk and sends the chunks that follow. The
+// caller waits meanwhile, or computes the rest of its numbers. A sum may have several parts. A part
+// flows once the caller has called ready() for it.
 //
 //   begin(parts) ... ready(2) ... ready(1) ... finish()     the first part is the most urgent
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
-// Determinism:  bitwise the schedules', whenever parts become ready on whatever rank.
-// Errors:       a team that has failed stays failed; numbers are undefined then, and no longer in
-//               use once finish() says so. A rank whose link is lost ends the sums of all; one that
-//               does nothing does so at the deadline.
-// Lifetime:     the destructor ends the links, so that the other ranks notice; before it lets them
-//               do the sums that this rank has done, for options.parting at most. One that was
-//               begun and not finished fails; its numbers are no longer in use then.
+// Determinism:  the schedules fix every bit, whenever parts become ready on any rank.
+// Errors:       a team that has failed stays failed. Numbers are then undefined, and no longer in
+//               use once finish() returns the error. A rank whose link is lost ends the sums of all
+//               ranks; a rank that hangs ends them at the deadline.
+// Lifetime:     the destructor ends the links, so that the other ranks notice. Before that it waits
+//               at most options.parting for ranks that still add up sums which this rank has
+//               finished. A sum that was begun and not finished fails; its numbers are then no
+//               longer in use.
 #pragma once
 
 #include "actors/graph/allreduce/bucket_flow.hpp"
@@ -35,30 +36,31 @@
 namespace troupe {
 
 struct link_communicator_options {
-  /// Of the caller. Sleeps at once: the transport's thread does the work, and wants the core.
+  /// The caller's wait. It sleeps at once: the transport's thread does the work and needs the core.
   kernels::wait_options wait{.spin = std::chrono::microseconds{0}};
   /// Time for all ranks to come together.
   std::chrono::milliseconds forming{30'000};
-  /// Forming ends soon after this says no; empty: it never does.
+  /// Forming ends soon after this returns false; empty: always true.
   std::function<bool()> wanted;
-  /// Gets what it waits for: a rank, for more than `waiting_told`; or what others are let in with.
+  /// Gets notices: ranks that are missing for more than `waiting_told`, and problems with accepting
+  /// their connections.
   notice_sink waits;
   std::chrono::milliseconds waiting_told{3'000};
-  /// Without anything that arrives for so long, a sum that all wait for fails.
+  /// A sum fails if no chunk arrives for this time while the caller waits in finish().
   std::chrono::milliseconds deadline{30'000};
-  /// Time that a team's end waits for ranks that are still adding up. Larger: a rank that hangs
-  /// holds up the end of the others for so long.
+  /// Time that a team's end waits for ranks that are still adding up. A rank that hangs delays the
+  /// end of the others by it.
   std::chrono::milliseconds parting{5'000};
   transport_options links;
 };
 
-/// Thread safety: of one thread.
+/// One rank's membership in a team. Thread safety: for one thread.
 class link_communicator {
 public:
-  /// Comes together with the other ranks: rank r is at addresses[r]. `listener`: a socket that
-  /// listens at this rank's address; taken. `self`: what links are opened with; equal jobs and
-  /// secrets on all ranks, `from.index` is the rank. Blocks for options.forming at most.
-  /// Ranks may begin, give up and begin again at any time: who still forms waits for them.
+  /// Forms a team with the other ranks: rank r is at addresses[r]. `listener`: a socket that
+  /// listens at this rank's address; taken. `self`: the hello of links, with equal job and secret
+  /// on all ranks; `from.index` is the rank. Blocks for options.forming at most.
+  /// Ranks may begin, give up and begin again at any time; ranks that still form wait for them.
   /// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
   /// io_failed, invalid_argument.
   static result<std::unique_ptr<link_communicator>>
@@ -69,15 +71,17 @@ public:
   std::uint32_t rank() const;
   std::uint32_t ranks() const;
 
-  /// Errors: peer_lost, timed_out, shape_mismatch (another count or schedule; each names the rank).
+  /// Adds up in one part. Errors: peer_lost, timed_out, malformed, shape_mismatch (another count or
+  /// schedule); all but timed_out name the rank.
   [[nodiscard]] result<void> sum(const flow_plan& plan, std::span<float> numbers);
 
-  /// Begins a sum of several parts. Borrowed, until finish() returns: the plans and the numbers.
+  /// Begins a sum of several parts, the most urgent one first. Borrowed, until finish() returns:
+  /// the plans and the numbers.
   void begin(std::span<const sum_part> parts);
-  /// The caller's numbers of that part are there, and belong to the team from now on. Never waits
-  /// for other ranks, and adds up nothing on the caller's thread.
+  /// Tells that the caller's numbers of that part are complete; they belong to the team from now
+  /// on. Neither waits for other ranks nor adds numbers on the caller's thread.
   void ready(std::uint32_t part);
-  /// All other parts are ready too; returns when all of them are added up. Errors: as sum().
+  /// Makes all other parts ready, and returns when all are added up. Errors: as sum().
   [[nodiscard]] result<void> finish();
 
 private:
@@ -86,11 +90,11 @@ private:
   std::unique_ptr<state> state_;
 };
 
-/// For ranks that are connected by links: a ring, in chunks that are sent while others are added;
-/// few numbers go directly to who adds them.
+/// Returns a sum's schedule for ranks connected by links: a ring, which sends chunks while it adds
+/// others. Below 64 KiB numbers go directly to the rank that adds them.
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes);
-/// The same for what all get from one. Its root needs nothing of the others, so it may be ahead of
-/// them by any number of sums of this kind.
+/// Returns a schedule by which all ranks get the numbers of `root`. The root waits for no other
+/// rank, so it may be ahead of them by any number of such sums.
 kernels::schedule broadcast_for_links(std::uint32_t ranks, std::uint32_t root, std::size_t bytes);
 
 } // namespace troupe

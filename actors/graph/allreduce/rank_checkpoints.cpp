@@ -67,8 +67,8 @@ result<void> rank_checkpoints::try_to_write(storage::manifest what,
   what.parts = {*std::move(part)};
   if (auto done = storage::commit(directory, what); !done)
     return done;
-  board_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
-  // One that cannot be removed costs space only; the next one tries again.
+  board_.head().checkpoint = what.checkpoint; // Ranks that read a removed one retry with it.
+  // A checkpoint that cannot be removed costs only space; the next call tries again.
   (void)storage::retain(directory, cluster_.checkpoint_keep);
   return {};
 }

@@ -1,4 +1,4 @@
-// Checkpoints of a job without servers: rank 0 writes them while the training goes on.
+// Writes the checkpoints of a job without servers, on rank 0, while the training goes on.
 #pragma once
 
 #include "actors/graph/allreduce/rank_model.hpp"
@@ -19,19 +19,19 @@
 
 namespace troupe {
 
-/// Thread safety: of one thread; writes on another one, one checkpoint at a time.
+/// Writes on a thread of its own, one checkpoint at a time. Thread safety: for one thread.
 class rank_checkpoints {
 public:
-  /// Borrowed: all of it. `clock`: that with which this process begins.
+  /// Borrowed: all references. `clock`: the clock at which this process begins.
   rank_checkpoints(const cluster_file& cluster, shared_status& board,
                    const std::function<void(const std::string&)>& log, const notice_sink& waits,
                    std::uint64_t clock);
 
-  /// By time or by clocks; never while one is being written.
+  /// Returns whether a checkpoint is due, by time or by clocks; false while one is being written.
   bool due(std::uint64_t clock) const;
-  /// Of the model as it is now. What went wrong with the one before is logged.
+  /// Begins a checkpoint of the model as it is now. Logs the error of the previous one, if any.
   void begin(const rank_model& model);
-  /// The last error; none where what was begun is committed.
+  /// Waits for the end of a checkpoint that was begun, and returns its error, if any.
   result<void> finish();
 
 private:

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t floats_per_line = 16;
 static_assert(sizeof(rank_model::step_flags) <= floats_per_line * sizeof(float));
-/// Of a table that begins a part, 64 KiB: to add up fewer takes the time of its messages, so they
-/// had better go with others.
+/// Least floats of a table that begins a part, 64 KiB. Adding up a smaller part would only cost the
+/// time of its messages, so small tables share parts.
 constexpr std::size_t part_floats_min = 16 * 1024;
 
-/// Numbers of a block that travel before its values and state, in the place of floats.
+/// Numbers of a block, which travel before its values and state in place of floats.
 struct block_numbers {
   std::uint64_t version = 0, steps = 0;
 };
@@ -41,7 +41,7 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
     partitions_.push_back({i});
-  sum_floats_ = floats_per_line; // The remarks.
+  sum_floats_ = floats_per_line; // For the remarks.
   std::vector<std::size_t> bounds{0};
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i) {
     const auto size = static_cast<std::size_t>(job_.tables[i].size());
@@ -54,7 +54,7 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
   }
   bounds.push_back(sum_floats_);
   sum_ = pool_->floats(sum_floats_);
-  std::fill_n(sum_.get(), sum_floats_, 0.0f); // What lies between tables stays so.
+  std::fill_n(sum_.get(), sum_floats_, 0.0f); // Gaps between tables stay 0.
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
     parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
   store_ = std::make_shared<table_store>(job_, partitions_, pool_);
@@ -88,7 +88,8 @@ result<void> rank_model::compute(bool stop, const std::function<void(std::uint32
   return {};
 }
 
-/// A table that clips waits for the norm of the whole gradient.
+/// Returns a listener that reports parts which are complete early. A part with a table that clips
+/// is not: it waits for the norm of the whole gradient.
 gradient_listener rank_model::early_listener(const std::function<void(std::uint32_t part)>& ready) {
   return [this, &ready, complete = std::vector<std::span<const float>>(tables_.size())](
            std::uint32_t table, std::span<const float> gradient) mutable {
@@ -112,8 +113,8 @@ void rank_model::repeat() {
   put_own();
 }
 
-/// In all parts that have not left. Without a slot there are no pieces, as where they are not
-/// finite.
+/// Writes the own gradient, or zeros if it has no pieces, into all parts that have not left. It has
+/// none without a slot, or if it is not finite.
 void rank_model::put_own() {
   for (std::uint32_t i = 0; i < tables_.size(); ++i) {
     if (left_[part_of_[i]])

@@ -1,19 +1,18 @@
-// One rank of training without servers (--sync allreduce): the whole model, its optimiser's state,
-// and the gradient of the rank's slot of each bsp clock. A plain class: who adds up the gradients
-// of all ranks does so in parts(), between compute() and step().
+// Holds one rank of training without servers (--sync allreduce): the whole model, its optimiser's
+// state, and the gradient of the rank's slot of each bsp clock. A plain class: its caller adds up
+// the gradients of all ranks in parts(), between compute() and step().
 //
 //   compute() -> parts() hold the own gradient -> [all ranks' sums become equal] -> step()
 //
-// Parts are tables in their order, which is that of the next forward pass; small ones share a part.
-// compute() says which of them are complete while it computes the rest, so that they can be added
-// up meanwhile; the first part, which has the remarks too, is complete when compute() returns.
+// Parts are tables in the order of the next forward pass; small tables share a part. compute()
+// tells which parts are complete while it computes the rest, so that they can be added up
+// meanwhile. The first part, which also has the remarks, is complete when compute() returns.
 //
-// A gradient that is not finite counts as zeros. Where that turns out once parts of it have left,
-// the sums are spoiled(): all ranks see it in the remarks, and add up once more what repeat() puts
-// there.
+// A gradient that is not finite counts as zeros. If parts of it have left before that is found, the
+// sums are spoiled(). All ranks see it in the remarks, call repeat() and add up again.
 //
 // Determinism: ranks that have equal values and equal sums have equal values after step(). A rank
-// that is lost between two calls of step() leaves the others as they were after the first one.
+// that is lost between two calls of step() leaves the others as they were after the first call.
 #pragma once
 
 #include "actors/tables/table_store.hpp"
@@ -34,58 +33,58 @@ namespace troupe {
 
 class rank_model {
 public:
-  /// What travels with the gradients, added up like them.
+  /// Remarks travel with the gradients and are added up like them.
   struct step_flags {
-    float stop = 0;     ///< Above 0: someone wants to end here.
+    float stop = 0;     ///< Above 0: a rank wants to end here.
     float unusable = 0; ///< Slots whose gradients were not finite; they count as zeros.
-    float spoiled = 0;  ///< Above 0: one of those is in the sums in part.
+    float spoiled = 0;  ///< Above 0: the sums have parts of such a gradient.
   };
 
-  /// With the initial values, at clock 0. Requires: a bsp job of dense tables.
+  /// Begins with the initial values, at clock 0. Requires: a bsp job of dense tables.
   rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank);
 
   const job_spec& job() const { return job_; }
-  /// Steps taken: the next gradient is of this clock.
+  /// Returns the number of steps taken, which is the clock of the next gradient.
   std::uint64_t clock() const { return clock_; }
   bool finished() const { return clock_ == clocks_; }
-  /// Batches that the steps so far were made of: each of the first ones, once.
+  /// Returns the number of batches in the steps so far: each of the first batches counts once.
   batch_id done() const;
 
-  /// Zeros where the clock, the last one of its pass, has fewer slots than ranks. `ready`: called
-  /// with the index of each part that is complete before the end; compute() leaves it alone then.
-  /// Errors: invalid_argument (what the trainer threw).
+  /// Computes the own gradient into parts(). It is zero if the clock, the last one of its pass, has
+  /// no slot for this rank. `ready`: called with the index of each part that is complete before the
+  /// end; compute() then leaves that part alone. Errors: invalid_argument (the trainer threw).
   result<void> compute(bool stop, const std::function<void(std::uint32_t part)>& ready = {});
-  /// The first one is needed first by the next gradient. They stay where they are.
+  /// Returns the parts, in the order in which the next gradient needs them. They never move.
   const std::vector<std::span<float>>& parts() const { return parts_; }
-  /// All of them.
+  /// Returns all parts together.
   std::span<float> sum() { return {sum_.get(), sum_floats_}; }
-  /// Of the sums of all ranks: they are of no use, see above.
+  /// Returns whether the sums of all ranks are useless; see above.
   bool spoiled() const;
-  /// Puts the own gradient in all parts once more.
+  /// Writes the own gradient into all parts again.
   void repeat();
-  /// Of the last gradient: its samples, and the mean loss.
+  /// Return the samples and the mean loss of the last gradient.
   std::uint64_t samples() const { return own_.samples; }
   double loss() const { return own_.loss; }
-  /// Takes the clock's step with what sum() holds. Where that is not finite nothing changes but the
-  /// clock, as with servers.
+  /// Takes the clock's step with the sums, and returns the remarks of all ranks. If the sums are
+  /// not finite, only the clock changes, as with servers.
   step_flags step();
-  /// Whether the last step was taken without the own gradient, which was not finite, or their sum.
+  /// Returns whether the last step left out the own gradient or the sum, because it was not finite.
   bool refused() const { return refused_; }
 
-  /// All that a rank has to know, bit for bit, but for the clock: for one that lags behind.
+  /// Returns the whole state of a rank but its clock, bit for bit, for a rank that lags behind.
   std::vector<float> state() const;
   std::size_t state_floats() const;
-  /// Errors: damaged.
+  /// Takes another rank's state and clock. Errors: damaged.
   result<void> take_state(std::span<const float> state, std::uint64_t clock);
 
-  /// For a checkpoint, and from one. Errors: damaged.
+  /// Return the images for a checkpoint, and restore from those of one. Errors: damaged.
   std::vector<partition_image> images() const;
   result<void> restore(const std::vector<partition_image>& images, std::uint64_t clock);
 
-  /// The values of all tables, one after the other.
+  /// Return the number of values of all tables, and copy them, one table after the other.
   std::size_t parameters_count() const;
   void read_parameters(std::span<float> into) const;
-  /// Of all values and states: equal where those are equal, byte for byte.
+  /// Returns a checksum of all values and states, which is equal if they are equal byte for byte.
   std::uint64_t checksum() const;
 
 private:
@@ -102,18 +101,18 @@ private:
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   std::vector<table_id> tables_;
   std::vector<partition_id> partitions_;
-  std::vector<std::size_t> begins_; ///< Of each table in the sum.
+  std::vector<std::size_t> begins_; ///< Begin of each table in the sum.
   std::size_t sum_floats_ = 0;
-  std::shared_ptr<float> sum_; ///< First the remarks.
+  std::shared_ptr<float> sum_; ///< The remarks, then the tables.
   std::vector<std::span<float>> parts_;
-  std::vector<std::uint32_t> part_of_; ///< Of each table.
+  std::vector<std::uint32_t> part_of_; ///< Part of each table.
   std::shared_ptr<table_store> store_;
   cached_ptr empty_cache_;
   gradient_computer computer_;
-  // Of the last gradient:
+  // These describe the last gradient.
   bool stop_ = false;
   gradient_outcome own_;
-  std::vector<bool> left_; ///< By part: complete before the end.
+  std::vector<bool> left_; ///< By part: it was complete before the end.
   bool refused_ = false;
 };
 

@@ -32,16 +32,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A rank waits for the others as long as they load: the launcher brings back those that end. So
-/// often it logs whom it waits for.
+/// Interval between log lines on missing ranks. A rank waits without limit while others load, as
+/// the launcher restarts ranks that end.
 constexpr std::chrono::seconds waiting_told{60};
-/// A rank may compute for as long as it likes: one whose process stands still is noticed by links.
+/// Longest time for a gradient, practically no limit: links notice a process that stands still.
 constexpr std::chrono::hours gradient_max{24};
-/// How long the launcher may take to see a process end whose links are lost.
+/// Time for the launcher to see the end of a process whose links are lost.
 constexpr std::chrono::milliseconds news_max{1'000};
 constexpr std::chrono::milliseconds look_again{20};
 
-/// Exactly what a number is, in the place of two floats that are only copied.
+/// A 64-bit number stays exact in the place of two floats, which are only copied.
 constexpr std::size_t floats_per_number = 2;
 
 class rank_process {
@@ -73,7 +73,7 @@ public:
         return outcome;
       log_(outcome.error().text);
       team_.reset();
-      // Who ended, the launcher sees too, and says so; who hangs, it kills later.
+      // The launcher sees a rank that ended, and publishes it. It kills a rank that hangs later.
       board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
     }
   }
@@ -87,14 +87,14 @@ private:
     line_.incarnation = who_.incarnation.value;
   }
 
-  /// From the run that this one goes on with; or from this run, in case all ranks were lost.
+  /// Restores the model from the run that is resumed, or from this run if all ranks were lost.
   result<void> restore() {
     if (!cluster_.resume && board_.head().checkpoint == 0)
       return {};
     while (true) {
       const auto newest = board_.head().checkpoint.load();
       auto restored = restore_newest();
-      // Rank 0 may have written another one meanwhile, and removed the one that was read.
+      // Rank 0 may have written a checkpoint meanwhile, and removed the one that was being read.
       if (restored || board_.head().checkpoint == newest)
         return restored;
     }
@@ -141,10 +141,10 @@ private:
     }
   }
 
-  // -- as one of a team --
+  // -- as a member of a team --
 
   result<void> take_part() {
-    stopping_ = false; // A rank that missed the news would do another step: all hear it again.
+    stopping_ = false; // A rank that missed the stop takes another step, which repeats it to all.
     if (auto agreed = agree(); !agreed)
       return agreed;
     line_.clock = model_.clock();
@@ -161,7 +161,7 @@ private:
     return team_->sum(plan_of_rank(schedule, who_.index), numbers);
   }
 
-  /// One number of each rank.
+  /// Returns one number of each rank.
   result<std::vector<std::uint64_t>> gather(std::uint64_t own) {
     std::vector<float> numbers(floats_per_number * ranks());
     std::memcpy(numbers.data() + floats_per_number * who_.index, &own, sizeof(own));
@@ -173,7 +173,7 @@ private:
     return all;
   }
 
-  /// Ranks that lack steps get the state of one that lacks none.
+  /// Copies the state of a rank with all steps to the ranks that lack some.
   result<void> agree() {
     const auto clocks = gather(model_.clock());
     if (!clocks)
@@ -221,7 +221,7 @@ private:
     return {};
   }
 
-  /// Of the own gradient, once its step is taken.
+  /// Counts the own gradient, once its step is taken.
   void account() {
     ++line_.batches;
     line_.samples += model_.samples();
@@ -233,7 +233,7 @@ private:
     line_.loss = line_.loss + model_.loss();
   }
 
-  /// For the launcher's judge; a pass that ends while it is at work is left out.
+  /// Offers the parameters to the launcher's evaluation. A pass that ends during one is left out.
   bool offer(bool last) {
     auto& head = board_.head();
     if (head.offered != head.taken)
@@ -245,8 +245,8 @@ private:
     return true;
   }
 
-  /// All ranks leave together, once everything is written: until then each could be the one whose
-  /// state a lost one goes on with.
+  /// Ends the work of all ranks together, once everything is written. Until then a restarted rank
+  /// may need the state of any other rank.
   result<void> finish() {
     const auto checksum = model_.checksum();
     const auto all = gather(checksum);
@@ -268,7 +268,7 @@ private:
     while (!head.done) {
       if (head.losses != generation_)
         return {errc::peer_lost, "a rank was lost at the end"};
-      if (who_.index == 0 && offer(true)) { // Else the judge is still at the pass before.
+      if (who_.index == 0 && offer(true)) { // Fails while an earlier pass is evaluated.
         head.checksum = checksum;
         head.done = true;
       } else {

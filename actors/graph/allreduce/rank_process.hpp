@@ -1,4 +1,4 @@
-// The process of one rank of a job without servers (--sync allreduce).
+// Runs the process of one rank of a job without servers (--sync allreduce).
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// Trains until the job is done or stopped. Errors: what makes it hopeless to start this process
-/// again.
+/// Trains until the job is done or stopped. Errors: those after which starting this process again
+/// would not help.
 result<void> run_rank(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
                       const std::function<void(const std::string&)>& log, const notice_sink& waits);

@@ -1,5 +1,5 @@
-// Adds up the gradients of a clock over all ranks of training without servers, each part as soon as
-// the rank's own is complete.
+// Adds up the gradients of a clock over all ranks of training without servers. Each part begins as
+// soon as the rank's own numbers are complete.
 //
 //   compute() -> finish() -> the model's step()
 #pragma once
@@ -19,16 +19,16 @@ public:
   /// ends.
   rank_sum(rank_model& model, std::uint32_t rank);
 
-  /// The model's compute(); what is complete of it is added up meanwhile. Errors: as of that.
+  /// Runs the model's compute(), and adds up complete parts meanwhile. Errors: as for compute().
   [[nodiscard]] result<void> compute(link_communicator& team, bool stop);
-  /// Waits for the sums of all ranks, also where a gradient was not finite. Errors: those of
+  /// Waits for the sums of all ranks, and repeats them if they are spoiled. Errors: those of
   /// link_communicator::sum.
   [[nodiscard]] result<void> finish(link_communicator& team);
 
 private:
   rank_model& model_;
   std::vector<flow_plan> plans_;
-  std::vector<sum_part> parts_; ///< The model's, with those plans.
+  std::vector<sum_part> parts_; ///< The model's parts, with their plans.
 };
 
 } // namespace troupe

@@ -1,8 +1,8 @@
-// How the ranks of a team come together: who has a link with whom, and who says that it has all of
-// its links. A plain state machine: no socket, no clock.
+// Tracks how the ranks of a team come together: which links exist, and which ranks have reported
+// all of theirs. A plain state machine: no socket, no clock.
 //
-// Ranks may begin, give up and begin again at any time, so that a link may be of one that has given
-// up. A team is formed once all say that they have links with all others.
+// Ranks may begin, give up and begin again at any time, so a link may belong to a rank that has
+// given up. A team is formed once all ranks have reported links with all others.
 #pragma once
 
 #include "actors/transport/transport.hpp"
@@ -22,23 +22,24 @@ public:
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(others_.size()); }
 
   // -- what happens --
-  /// This rank tries to reach another one.
+  /// This rank tries to connect to another one.
   void connecting(std::uint32_t other, link_id link) { connecting_[other] = link; }
-  /// A link with `other`, in place of an earlier one.
+  /// A link with `other` is open, in place of an earlier one.
   void opened(std::uint32_t other, link_id link);
-  /// Whose link that was; none: nobody was reached by it.
+  /// A link is lost. Returns its rank; nullopt if it had reached none.
   std::optional<std::uint32_t> lost(link_id link);
-  /// It says that it has all links.
+  /// A rank reports that it has all links.
   void complete(std::uint32_t other) { others_[other].is_complete = true; }
 
   // -- what follows --
-  /// To be reached: those behind this rank that it has no link with and does not try to reach;
-  /// those before it come by themselves.
+  /// Returns the ranks to connect to: higher ranks without a link or an attempt. Lower ranks
+  /// connect by themselves.
   std::vector<std::uint32_t> wanted() const;
-  /// True once, when this rank has all links: the others are to be told. Again where it lost one.
+  /// Returns true once when this rank has all links, which the others are to be told. After the
+  /// loss of a link it returns true once more.
   bool take_complete();
   bool is_formed() const { return told_ && !first_missing(); }
-  /// A rank without which there is no team yet.
+  /// Returns a rank that is missing for a team; nullopt if there is none.
   std::optional<std::uint32_t> first_missing() const;
 
   // -- the links --
@@ -55,10 +56,10 @@ private:
   bool has_all_links() const;
 
   std::uint32_t rank_;
-  std::vector<entry> others_; ///< By rank; that of this one stays empty.
+  std::vector<entry> others_; ///< By rank; the own entry stays empty.
   std::map<link_id, std::uint32_t> ranks_of_;
   std::map<std::uint32_t, link_id> connecting_;
-  bool told_ = false; ///< The others were told that this rank is complete.
+  bool told_ = false; ///< The others know that this rank is complete.
 };
 
 } // namespace troupe

@@ -37,7 +37,7 @@ result<shared_status> shared_status::map(const std::filesystem::path& file, std:
   if (!opened)
     return problem(file, errno);
   if (size > 0) {
-    // With its space: where a disk is full, a page that is missing later would end a process.
+    // Reserves the space now: on a full disk, a page that is missing later would end a process.
     const int made = ftruncate(opened.get(), 0) == 0
                        ? posix_fallocate(opened.get(), 0, static_cast<off_t>(size))
                        : errno;

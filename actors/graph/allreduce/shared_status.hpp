@@ -1,5 +1,5 @@
-// What the ranks of a job without servers and their launcher tell each other: memory that all of
-// them have mapped, in a file of the run directory. Every number has one writer.
+// Shares memory between the ranks of a job without servers and their launcher: all map a file of
+// the run directory. Every number has one writer.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,30 +14,30 @@
 
 namespace troupe {
 
-/// Of one rank's process, since its start.
+/// Figures of one rank's process since its start.
 struct peer_line {
-  std::uint16_t port = 0; ///< Where the rank listens; from the launcher, before any rank starts.
+  std::uint16_t port = 0; ///< Where the rank listens; the launcher sets it before any rank starts.
   std::atomic<std::uint64_t> incarnation{0};
   std::atomic<std::uint64_t> clock{0};   ///< Steps taken.
-  std::atomic<std::uint64_t> batches{0}; ///< Of its own that are part of a step ...
-  std::atomic<std::uint64_t> samples{0}; ///< ... their samples ...
-  std::atomic<double> loss{0};           ///< ... and the sum of their mean losses ...
-  std::atomic<std::uint64_t> losses{0};  ///< ... as far as these are finite: so many.
+  std::atomic<std::uint64_t> batches{0}; ///< Own batches whose step was taken.
+  std::atomic<std::uint64_t> samples{0}; ///< Samples of these batches.
+  std::atomic<double> loss{0};           ///< Sum of their mean losses, of the finite ones.
+  std::atomic<std::uint64_t> losses{0};  ///< Number of these finite losses.
   std::atomic<std::uint64_t> unusable{0};
-  std::atomic<std::uint64_t> computed{0}; ///< Gradients, whether they became part of a step or not.
-  std::atomic<std::uint64_t> wait_us{0};  ///< For other ranks and for bytes.
-  std::atomic<std::uint64_t> bytes{0};    ///< Sent, and as many received, by the schedule.
+  std::atomic<std::uint64_t> computed{0}; ///< Gradients computed, whether part of a step or not.
+  std::atomic<std::uint64_t> wait_us{0};  ///< Time of waiting for other ranks and for bytes.
+  std::atomic<std::uint64_t> bytes{0};    ///< Bytes sent by the schedule; as many are received.
   std::atomic<std::uint64_t> rss{0};
-  std::atomic<std::uint64_t> beats{0}; ///< Grows while the process is able to run: see pulse.
-  std::atomic<bool> training{false};   ///< It is one of a team; else it waits for one.
+  std::atomic<std::uint64_t> beats{0}; ///< Grows while the process is able to run; see pulse.
+  std::atomic<bool> training{false};   ///< The rank is in a team; else it waits for one.
 };
 
 class shared_status {
 public:
-  /// A file in the run directory, which exists. Errors: io_failed.
+  /// Makes the file in the run directory, which exists. Errors: io_failed.
   static result<shared_status> create(const std::filesystem::path& run_directory,
                                       std::uint32_t ranks, std::size_t parameters);
-  /// Errors: io_failed, damaged.
+  /// Maps the file that the launcher made. Errors: io_failed, damaged.
   static result<shared_status> open(const std::filesystem::path& run_directory);
   shared_status(shared_status&& other) noexcept;
   shared_status& operator=(shared_status&&) = delete;
@@ -46,21 +46,22 @@ public:
   struct header {
     std::uint32_t ranks = 0;
     std::uint64_t parameters_count = 0;
-    /// Grows with each loss of a process; from the launcher. Ranks come together under one number.
+    /// Wakes waiting ranks when `losses` grows. The launcher writes both. Ranks form a communicator
+    /// under one value of `losses`.
     kernels::shared_counter generation;
-    std::atomic<std::uint32_t> losses{0}; ///< The number itself.
+    std::atomic<std::uint32_t> losses{0}; ///< Losses of processes so far.
     std::atomic<bool> stop{false};        ///< The user asked to end now.
-    // From rank 0:
+    // Rank 0 writes the following, except `taken`.
     std::atomic<std::uint64_t> begun{0};      ///< The clock with which the run began.
-    std::atomic<std::uint64_t> checkpoint{0}; ///< The newest committed one.
+    std::atomic<std::uint64_t> checkpoint{0}; ///< The newest committed checkpoint.
     std::atomic<bool> unsaved{false};         ///< The last checkpoint could not be written.
-    /// How often parameters were offered to the launcher; they stay until it has taken them.
+    /// Number of offers of parameters to the launcher; they stay until it has taken them.
     std::atomic<std::uint64_t> offered{0};
-    std::atomic<std::uint64_t> taken{0}; ///< From the launcher.
-    std::atomic<std::uint64_t> epoch{0}; ///< What is offered is so many passes old ...
-    std::atomic<bool> last{false};       ///< ... and final.
-    std::atomic<bool> done{false};       ///< All ranks have ended their work, with equal values ...
-    std::atomic<std::uint64_t> checksum{0}; ///< ... that have this one.
+    std::atomic<std::uint64_t> taken{0};    ///< The last offer taken; the launcher writes it.
+    std::atomic<std::uint64_t> epoch{0};    ///< Passes in the offered parameters.
+    std::atomic<bool> last{false};          ///< The offered parameters are final.
+    std::atomic<bool> done{false};          ///< All ranks have ended their work, with equal values.
+    std::atomic<std::uint64_t> checksum{0}; ///< Checksum of these values.
   };
 
   header& head() const { return *reinterpret_cast<header*>(begin_); }

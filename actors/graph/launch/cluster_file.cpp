@@ -42,7 +42,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     document["coordinator"] = to_string(what.coordinator);
   const auto text = document.dump();
   const auto path = path_in(run_directory);
-  unlink(path.c_str()); // An older one may be readable by others.
+  unlink(path.c_str()); // Other users may be able to read an older file.
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   std::string_view left = text;
   while (file >= 0 && !left.empty()) { // A limit on the size of files cuts a write before it fails.
@@ -92,7 +92,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.checkpoint_keep = document.at("checkpoint_keep");
     what.resume = document.at("resume");
     return what;
-  } catch (const std::exception&) { // From json, or from the stream where it is a directory.
+  } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return {errc::malformed, path.string() + " is damaged: a launcher writes other content"};
   }
 }

@@ -1,5 +1,5 @@
-// What the launcher tells the processes that it starts: RUN_DIR/cluster.json, readable by its user
-// only.
+// Writes and reads the launcher's instructions to the processes that it starts. The file is
+// RUN_DIR/cluster.json, readable by its user only.
 #pragma once
 
 #include "actors/transport/transport.hpp"
@@ -14,9 +14,9 @@ namespace troupe {
 
 struct cluster_file {
   job_spec job;
-  endpoint coordinator; ///< Port 0: there is none.
+  endpoint coordinator; ///< Port 0: the job has none.
   std::uint64_t secret = 0;
-  std::string listen_host;     ///< Where servers listen, any port.
+  std::string listen_host;     ///< Address where servers listen, on any port.
   bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.
   std::filesystem::path checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{0};

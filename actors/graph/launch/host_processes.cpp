@@ -79,36 +79,36 @@ std::vector<std::string> host_processes::follow(const job_status& job, bool adds
   return lines;
 }
 
-/// Standbys wait for as long as they are left alone.
+/// Leaves out the standbys, which wait until they are killed.
 std::size_t host_processes::running() const {
   const auto all = supervisor_.running();
   return all - std::min<std::size_t>(all, standbys_);
 }
 
-std::vector<std::string> host_processes::kill_planned(time_point training_since, time_point now) {
-  std::vector<std::string> lines;
+std::vector<job_event> host_processes::kill_planned(time_point training_since, time_point now) {
+  std::vector<job_event> events;
   std::erase_if(kills_, [&](const kill_plan& plan) {
     if (now - training_since < plan.after)
       return false;
-    lines.push_back("killing " + to_string(plan.who));
+    events.push_back({event_kind::kill_injected, {{"member", to_string(plan.who)}}});
     const auto who =
       plan.who.role == role::worker ? process_of_worker(options_, plan.who.index) : plan.who;
     if (auto done = supervisor_.kill(who, now); !done)
-      lines.push_back(done.error().text);
+      events.push_back(note_of(done.error().text));
     return true;
   });
-  return lines;
+  return events;
 }
 
-std::vector<std::string> host_processes::kill_hung(const std::vector<member_status>& members,
-                                                   time_point now) {
-  std::vector<std::string> lines;
+std::vector<job_event> host_processes::kill_hung(const std::vector<member_status>& members,
+                                                 time_point now) {
+  std::vector<job_event> events;
   for (const auto& who : hung_.find(supervisor_.incarnations(), members, now)) {
-    lines.push_back(to_string(who) + " hangs: killing it");
+    events.push_back({event_kind::process_hung, {{"member", to_string(who)}}});
     if (auto done = supervisor_.kill(who, now); !done)
-      lines.push_back(done.error().text);
+      events.push_back(note_of(done.error().text));
   }
-  return lines;
+  return events;
 }
 
 } // namespace troupe

@@ -26,7 +26,7 @@ hung_processes::find(const std::map<process_name, incarnation_id>& running,
       }
     }
   }
-  were_members_.swap(were_members); // Those that ended or were named are forgotten.
+  were_members_.swap(were_members); // Drops processes that ended or were named.
   given_up_since_.swap(given_up_since);
   return hung;
 }

@@ -1,4 +1,5 @@
-// Which processes of a host hang: they exist, but the coordinator gave them up. A plain value.
+// Finds processes of a host that hang: they exist, but the coordinator declared them lost. A plain
+// value.
 #pragma once
 
 #include "actors/process_name.hpp"
@@ -11,15 +12,15 @@
 
 namespace troupe {
 
-/// A process that is given up and can still act hears so and ends by itself; one that does neither
-/// keeps its place from a successor until someone kills it.
+/// A process that was declared lost and can still run is told so and ends by itself. A process that
+/// hangs keeps its place from a successor until it is killed.
 class hung_processes {
 public:
-  /// Time for a process that was given up to end by itself.
+  /// Time for a process that was declared lost to end by itself.
   static constexpr std::chrono::seconds patience{5};
 
-  /// Each is named once. `running`: the processes of this host. `members`: all whom the
-  /// coordinator counts; not of a job that is gathering, whose members are still to come.
+  /// Returns processes that hang, each once. `running`: the processes of this host. `members`: all
+  /// members that the coordinator counts. Requires: the job is not gathering its members.
   std::vector<process_name> find(const std::map<process_name, incarnation_id>& running,
                                  const std::vector<member_status>& members, time_point now);
 

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-/// Errors: malformed, where a value is NaN or infinite; the text names it.
+/// Checks all values. Errors: malformed, if a value is NaN or infinite; the text names it.
 result<void> check_finite(const storage::tensor& x, const std::filesystem::path& file) {
   const auto odd =
     std::find_if_not(x.values.begin(), x.values.end(), [](float y) { return std::isfinite(y); });

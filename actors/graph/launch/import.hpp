@@ -1,4 +1,4 @@
-// Parameters from a file as the state that a job starts from.
+// Makes the initial state of a job from a file of parameters.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// Writes checkpoint 1 of `job` with the file's tensors as values and nothing trained yet: the job
-/// then starts from it as it would resume. Tensors that are no table are an error, and vice versa.
-/// Returns a remark on numbers that were converted, else an empty text.
+/// Writes checkpoint 1 of `job` with the file's tensors as values and no batch trained. The job
+/// then resumes from it. Tensors that are no table are an error, and vice versa. Returns a remark
+/// on numbers that were converted, else an empty text.
 /// Errors: io_failed, malformed (also a value that is NaN or infinite), shape_mismatch (names the
 /// tensor), in_use.
 result<std::string> import_parameters(const std::filesystem::path& file,

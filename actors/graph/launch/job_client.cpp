@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-/// Any index but 0, which is the main launcher's.
+/// Returns an observer with any index but 0, which is the main launcher's.
 member_id any_observer() {
   const auto incarnation = draw_random();
   return {role::observer, 1 + static_cast<std::uint32_t>(incarnation % 1'000'000), {incarnation}};

@@ -1,5 +1,4 @@
-// A running job as a command sees it that comes from outside: how it stands, and what the user
-// wishes it to be.
+// Lets a command from outside observe a running job and send it the user's wishes.
 #pragma once
 
 #include "actors/graph/launch/cluster_file.hpp"
@@ -11,8 +10,8 @@
 
 namespace troupe {
 
-/// An observer of the job; it may come and leave at will. Looks for the coordinator for as long as
-/// it exists.
+/// An observer of the job, which may come and leave at any time. It looks for the coordinator as
+/// long as it exists.
 class job_client {
 public:
   /// `tls`: null without encryption.
@@ -21,9 +20,10 @@ public:
   job_client(const job_client&) = delete;
   job_client& operator=(const job_client&) = delete;
 
-  /// nullopt: no coordinator has answered yet. One that turned the visitor away says `stop`.
+  /// Returns the latest news; nullopt: no coordinator has answered yet. If a coordinator turned
+  /// this observer away, the news say `stop`.
   std::optional<job_update> latest() const;
-  /// Said again and again until it is another one.
+  /// Requests a resize, again and again until the next call.
   void request_resize(const resize& what);
 
 private:

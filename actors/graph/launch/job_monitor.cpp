@@ -8,28 +8,28 @@ namespace troupe {
 
 namespace {
 
-// After the order to stop: time for processes to end by themselves.
+// Time for processes to end by themselves after the coordinator told them to.
 constexpr std::chrono::seconds end_timeout{5};
-// A job on another host that does not answer: when joining it, and later.
+// Silence after which a job on another host counts as gone: while joining it, and later.
 constexpr std::chrono::seconds join_timeout{8};
 constexpr std::chrono::seconds silence_timeout{60};
-// Orders are repeated every 100 ms; a long silence is told.
+// News repeat every 100 ms; the user is told of a silence of this length.
 constexpr std::chrono::seconds unusual_silence{5};
-// A longer one is that of a coordinator that hangs; its store may be slow for a while.
+// A coordinator that is silent for longer hangs. Its store may be slow for a while.
 constexpr std::chrono::seconds hung_silence{20};
-// A launcher that looks more seldom was stopped itself.
+// A launcher with a longer time between two rounds was stopped itself.
 constexpr std::chrono::seconds own_pause{2};
-// What a coordinator said before it died has arrived by then.
+// Messages that a coordinator sent before it died have arrived by then.
 constexpr std::chrono::milliseconds late_words{500};
-// After the user's wish to stop: time for the last checkpoint.
+// Time for the last checkpoint after the user's request to stop.
 constexpr std::chrono::seconds stop_timeout{30};
-// Where no coordinator answers: time for one to come and write it; or to hear of the wish at all,
-// where nothing was trained yet.
+// Time for a coordinator to come and write it, if none answers; and, if no batch was trained yet,
+// time for one to receive the request.
 constexpr std::chrono::seconds stop_silence{5};
 constexpr std::chrono::seconds early_stop_silence{2};
-// A failure ends the job after so long where no coordinator is there to order the end.
+// Silence after which a failure ends the job, as no coordinator is there to end it.
 constexpr std::chrono::seconds failed_silence{2};
-// Deaths of long ago have been heard; a report should stay small.
+// Most deaths in a report, which should stay small: older deaths have been received.
 constexpr std::size_t deaths_max = 64;
 
 } // namespace
@@ -49,7 +49,7 @@ watch_decision job_monitor::follow(const job_update& news, time_point now) {
   if (news.stop && !ended_at_) {
     ended_at_ = now;
     what.wind_down = true;
-    if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
+    if (!news.failed.empty()) // The coordinator has the cause; processes here saw only effects.
       failure_ = news.failed;
     else if (news.desired_state.phase != job_phase::stopped)
       fail("the coordinator sent this launcher away while the job went on");
@@ -62,20 +62,19 @@ void job_monitor::hear(const job_update& news, time_point now, watch_decision& w
     heard_ = latest;
     heard_at_ = silent_since_ = now;
     if (std::exchange(told_of_silence_, false))
-      what.events.push_back("the coordinator answers again");
+      what.events.push_back({event_kind::coordinator_answers, {}});
   } else if (heard_at_ && now - *heard_at_ > unusual_silence && !ended_at_ && !told_of_silence_) {
     told_of_silence_ = true;
-    what.events.push_back("no word from the coordinator at " + options_.coordinator + " for 5 s");
+    what.events.push_back({event_kind::coordinator_silent, {{"address", options_.coordinator}}});
   }
   if (now - std::exchange(followed_at_, now) > own_pause)
     silent_since_ = now;
   if (options_.own_coordinator && !ended_at_ && now - silent_since_ > hung_silence) {
-    silent_since_ = now; // The next one has as long.
+    silent_since_ = now; // The next coordinator has the same time.
     what.kill_coordinator = true;
-    what.events.push_back("the coordinator hangs: killing it");
+    what.events.push_back({event_kind::coordinator_hung, {{"member", "coordinator"}}});
   }
-  if (news.term >= last_term_
-      && !news.desired_state.members.empty()) // The last word says nothing of it.
+  if (news.term >= last_term_ && !news.desired_state.members.empty()) // The final news name none.
     leader_ = news.desired_state.coordinator;
   last_term_ = std::max(last_term_, news.term);
   checkpoint_ = std::max(checkpoint_, news.desired_state.checkpoint);
@@ -87,14 +86,14 @@ void job_monitor::look_for_coordinator(const job_update& news, time_point now,
     return;
   const auto [term, lost_at] = *lost_coordinator_;
   const bool is_new = news.term > term && news.desired_state.phase != job_phase::gathering;
-  // The one that leads was there all the time: a standby was lost.
+  // The leader was there all the time: a standby was lost.
   const bool goes_on = news.term == term && heard_at_ == now && now - lost_at > late_words;
   if (!is_new && !goes_on)
     return;
   lost_coordinator_.reset();
   what.coordinator_back = true;
   if (is_new)
-    what.events.push_back("coordinator back");
+    what.events.push_back({event_kind::coordinator_back, {}});
 }
 
 void job_monitor::show_events(const job_update& news, watch_decision& what) {
@@ -145,7 +144,7 @@ watch_decision job_monitor::process_lost(const supervisor::loss& what) {
                           && what.member.index != *leader_;
   const auto name = is_standby ? "standby coordinator " + std::to_string(what.member.index)
                                : to_string(process_of(what.member));
-  shown.events.push_back(name + " lost: " + what.how);
+  shown.events.push_back({event_kind::process_ended, {{"member", name}, {"reason", what.how}}});
   return shown;
 }
 
@@ -158,7 +157,7 @@ void job_monitor::give_up(const std::string& why, time_point now) {
 
 watch_decision job_monitor::stop(int signal, time_point now) {
   stop_signal_ = signal;
-  if (stop_asked_at_ || options_.joined) { // Who only joined has no last checkpoint to wait for.
+  if (stop_asked_at_ || options_.joined) { // A host that joined waits for no last checkpoint.
     stopped_at_once_ = true;
     failure_ = options_.joined ? "left the job, which goes on without it" : "stopped at once";
     return {};
@@ -166,7 +165,7 @@ watch_decision job_monitor::stop(int signal, time_point now) {
   stop_asked_at_ = now;
   report_.stop = true;
   watch_decision what;
-  what.events.push_back("stopping after a last checkpoint; once more to stop at once");
+  what.events.push_back({event_kind::stopping, {}});
   return what;
 }
 
@@ -179,7 +178,7 @@ job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
     return standing::abandoned;
   if (stop_asked_at_ && !ended_at_ && !gave_up_at_ && !training_since_
       && is_silent_since(*stop_asked_at_, early_stop_silence, now)) {
-    stopped_at_once_ = true; // Nothing is lost by it.
+    stopped_at_once_ = true; // No work is lost by it.
     return abandon("stopped before the training began: no word from the coordinator");
   }
   if (stop_asked_at_ && !ended_at_ && !gave_up_at_
@@ -187,7 +186,7 @@ job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
     return abandon("no last checkpoint, as no coordinator answers; stopped without it");
   if (stop_asked_at_ && now - *stop_asked_at_ > stop_timeout)
     return abandon("no last checkpoint within 30 s; stopped without it");
-  // Without a coordinator nobody orders the end.
+  // Without a coordinator no message ends the job.
   if (gave_up_at_
       && (now - *gave_up_at_ > end_timeout || is_silent_since(*gave_up_at_, failed_silence, now)))
     return standing::over;
@@ -199,7 +198,7 @@ job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
   return standing::running;
 }
 
-/// Whether nothing was heard of a coordinator for so long, nor since `begin`.
+/// Returns whether more than `time` has passed since `begin` and since a coordinator's latest news.
 bool job_monitor::is_silent_since(time_point begin, std::chrono::seconds time,
                                   time_point now) const {
   return now - std::max(begin, heard_at_.value_or(started_at_)) > time;

@@ -1,5 +1,5 @@
-// What the launcher decides while it follows a job: what the user is shown, what the coordinator is
-// told, when the evaluator is asked, and when it is over, with which failure and exit status.
+// Makes the launcher's decisions while it follows a job: lines for the user, reports to the
+// coordinator, evaluations, and the end of the job with its failure and exit status.
 #pragma once
 
 #include "actors/graph/launch/supervisor.hpp"
@@ -17,19 +17,19 @@
 namespace troupe {
 
 struct watch_options {
-  bool joined = false;          ///< The job is another host's; this one only lends it processes.
-  bool evaluate_epochs = false; ///< Not only the final parameters.
+  bool joined = false;          ///< The job is another host's; this host only lends it processes.
+  bool evaluate_epochs = false; ///< Evaluate after each epoch, not only the final parameters.
   std::uint64_t batches_per_epoch = 1;
   std::string coordinator;      ///< Its address, for the user.
-  bool own_coordinator = false; ///< It is a process of this host, and the only one.
+  bool own_coordinator = false; ///< The only coordinator is a process of this host.
 };
 
-/// What is to be done at once.
+/// The actions to take at once.
 struct watch_decision {
-  std::vector<std::string> events; ///< Lines for the user.
+  std::vector<job_event> events;
   std::optional<std::uint64_t>
     evaluate;                    ///< Evaluate the present parameters, after this many epochs.
-  bool coordinator_back = false; ///< One answers after the death of one.
+  bool coordinator_back = false; ///< A coordinator answers after the death of one.
   bool kill_coordinator = false; ///< It hangs.
   bool wind_down = false;        ///< Processes that end from now on need no successor.
 };
@@ -37,42 +37,43 @@ struct watch_decision {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) at most one judgement is asked for at a time; a pass that ends meanwhile is left out.
-/// (2) the last judgement is asked for once, and only after it the report says `done`.
+/// (1) at most one evaluation is requested at a time; a pass that ends meanwhile is left out.
+/// (2) the final evaluation is requested once, and only after it the report says `done`.
 /// (3) each event of a coordinator is shown once.
 class job_monitor {
 public:
   job_monitor(watch_options options, time_point now);
 
-  /// The newest news; the same ones may come again.
+  /// Takes the newest news; the same ones may come again.
   watch_decision follow(const job_update& news, time_point now);
   watch_decision process_lost(const supervisor::loss& what);
-  /// A process of this host cannot be kept alive.
+  /// Ends the job, as a process of this host cannot be kept alive.
   void give_up(const std::string& why, time_point now);
-  /// The user's wish, the number of a signal. The second one is obeyed at once; where the job is
-  /// another host's, the first.
+  /// Takes the user's request to stop, the number of a signal. The second request stops the run at
+  /// once; if the job is another host's, the first one does.
   watch_decision stop(int signal, time_point now);
-  /// The judgement that was asked for is there. `failed`: why it is none. Whether it was the last.
+  /// Takes the result of the requested evaluation; `failed` is its error. Returns true if it was
+  /// the final one.
   bool on_evaluated(const std::string& failed);
-  /// What goes wrong after the training.
+  /// Takes note of a failure after the training.
   void fail(const std::string& why) { failure_ = why; }
 
   enum class standing {
     running,
     over,
-    abandoned, ///< There is no result to write down.
+    abandoned, ///< The run ends without a result.
   };
-  /// `processes`: how many of this host still run.
+  /// Returns the state of the run. `processes`: number of processes of this host that still run.
   standing look(time_point now, std::size_t processes);
 
-  /// What the coordinator has to know.
+  /// Returns the report for the coordinator.
   const observer_status& report() const { return report_; }
   std::optional<time_point> training_since() const { return training_since_; }
-  /// Newest committed; 0: none.
+  /// Returns the newest committed checkpoint; 0: none.
   std::uint64_t checkpoint() const { return checkpoint_; }
-  /// Empty: none so far.
+  /// Returns the failure; empty: none so far.
   const std::string& failure() const { return failure_; }
-  /// 0; 1 after a failure; 128 + n after signal n.
+  /// Returns 0; 1 after a failure; 128 + n after signal n.
   int exit_status() const;
 
 private:
@@ -91,12 +92,12 @@ private:
   std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; ///< Term and sequence of the latest news.
   std::optional<time_point> heard_at_;
   time_point followed_at_;
-  time_point silent_since_; ///< Of what this launcher was awake for.
+  time_point silent_since_; ///< Counts only silence during which this launcher was awake.
   bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
-  std::optional<std::uint32_t> leader_; ///< The coordinator that was heard last.
+  std::optional<std::uint32_t> leader_; ///< The coordinator that sent the latest news.
   struct lost_coordinator {
-    std::uint64_t term = 0; ///< The latest that was heard of.
+    std::uint64_t term = 0; ///< The latest term known at that time.
     time_point at{0};
   };
   std::optional<lost_coordinator> lost_coordinator_;

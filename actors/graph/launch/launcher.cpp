@@ -48,7 +48,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Where the judge's thread leaves what it found; it may outlive the launcher.
+/// Holds results from the thread of evaluations, which may outlive the launcher.
 struct verdict_inbox {
   std::mutex mutex;
   std::vector<evaluation_message> fresh;
@@ -70,7 +70,7 @@ public:
          {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
       if (x)
         caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
-    // Idle actors owe nothing to anyone; waiting for them would only risk a hang.
+    // Idle actors have no work left; waiting for them would only risk a hang.
     system_.await_actors_before_shutdown(false);
   }
 
@@ -82,6 +82,16 @@ public:
     if (is_simulated())
       simulation_.emplace(system_, job_.seed);
     started_at_ = time();
+    try {
+      return train();
+    } catch (const run_failed& why) {
+      event(end_of_run(why.status, why.what()));
+      throw;
+    }
+  }
+
+private:
+  int train() {
     prepare_files();
     statistics_.job_started(started_at_);
     if (!in_one_process())
@@ -96,7 +106,6 @@ public:
     return finish();
   }
 
-private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
@@ -105,21 +114,22 @@ private:
       console_.say(
         fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     }
+    required(log_events(options_, command_, console_));
     for (const auto& remark : graph_.remarks())
-      event(remark);
+      note(remark);
     for (const auto& remark : made.remarks)
-      event(remark);
+      note(remark);
   }
 
   void start_processes() {
     if (!is_main())
-      event("connecting to " + to_string(*options_.join) + " ...");
+      note("connecting to " + to_string(*options_.join) + " ...");
     auto place = required(choose_place(options_, job_));
     cluster_ = std::move(place.cluster);
     required(check_addresses(certificates_, options_, cluster_));
     for (const auto& remark : place.remarks)
-      event(remark);
-    if (!is_main()) // Other launchers of the job have other numbers.
+      note(remark);
+    if (!is_main()) // Launchers of a job have different numbers.
       self_.index = 1 + static_cast<std::uint32_t>(self_.incarnation.value % 1'000'000);
     required(write_cluster_file(options_.run_directory, cluster_));
     processes_.emplace(options_, command_);
@@ -157,9 +167,9 @@ private:
         !is_simulated());
   }
 
-  /// The clock of the actors of this process.
+  /// Reads the clock of the actors of this process.
   time_point time() { return system_.clock().now().time_since_epoch(); }
-  /// Not on a host that only joined.
+  /// Returns false on a host that only joined.
   bool is_main() const { return !options_.join; }
   bool in_one_process() const { return options_.mode() != run_mode::processes; }
   bool is_simulated() const { return options_.mode() == run_mode::simulation; }
@@ -187,22 +197,22 @@ private:
     if (now - shown_at_ >= show_interval) {
       const auto picture = statistics_.snapshot(now);
       if (const auto line = in_one_process() ? std::nullopt : missing_.look(picture, now))
-        event(*line);
+        event({event_kind::process_waits, {{"text", *line}}});
       show(picture);
       shown_at_ = now;
     }
   }
 
   void show(const progress_snapshot& now) {
-    // The last picture has the last accuracy.
+    // The final picture waits for the final accuracy.
     if (is_main() && now.phase == job_phase::finished && !watch_->report().done)
       return;
     console_.show(now);
   }
 
   void carry_out(const watch_decision& what) {
-    for (const auto& text : what.events)
-      event(text);
+    for (const auto& each : what.events)
+      event(each);
     if (what.evaluate)
       caf::anon_send(evaluator_, evaluate_atom_v, *what.evaluate);
     if (what.kill_coordinator && processes_)
@@ -219,15 +229,16 @@ private:
         mark_dead(loss);
     }
     for (const auto& line : processes_->notices(now))
-      event(line);
+      event({event_kind::process_waits, {{"text", line}}});
     if (!processes_->failed().empty())
       watch_->give_up(processes_->failed(), now);
     if (const auto since = watch_->training_since())
-      for (const auto& line : processes_->kill_planned(*since, now))
-        event(line);
+      for (const auto& each : processes_->kill_planned(*since, now))
+        event(each);
   }
 
-  /// On a thread of its own, as etcd may be slow. Where it fails the lease runs out by itself.
+  /// Ends the lease of a dead coordinator in etcd, so that a standby need not wait for it. Runs on
+  /// a separate thread, as etcd may be slow. If it fails, the lease runs out by itself.
   void mark_dead(const supervisor::loss& loss) {
     system_.spawn<caf::detached>(
       [etcd = etcd_of(options_, cluster_.checkpoint_directory),
@@ -246,21 +257,21 @@ private:
     const auto what = watch_->follow(news, now);
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
-    if (!news.stop) // Processes that left as they were told are no news.
+    if (!news.stop) // After a stop, processes that leave do as they were told.
       statistics_.observe(news.desired_state, now);
     if (processes_ && !news.stop) {
       for (const auto& line : processes_->follow(news.desired_state, is_main(), now))
-        event(line);
+        note(line);
       if (news.desired_state.phase != job_phase::gathering)
-        for (const auto& line : processes_->kill_hung(news.desired_state.members, now))
-          event(line);
+        for (const auto& each : processes_->kill_hung(news.desired_state.members, now))
+          event(each);
     }
     carry_out(what);
   }
 
   void follow_main_host(const job_spec& job) {
     if (const auto line = overruled(options_, job_, job); !line.empty())
-      event(line);
+      note(line);
     job_ = job;
     statistics_.follow(job);
   }
@@ -307,8 +318,8 @@ private:
   int finish() {
     statistics_.resident_memory("launcher", peak_rss_bytes());
     if (processes_)
-      for (const auto& line : lines_of_missed(processes_->kills()))
-        event(line);
+      for (const auto& each : missed_kills(processes_->kills()))
+        event(each);
     show(statistics_.snapshot(time()));
     console_.finish();
     if (processes_)
@@ -316,10 +327,11 @@ private:
     auto status = watch_->exit_status();
     if (!watch_->failure().empty())
       console_.complain(watch_->failure());
+    if (is_main() && !leave_report(options_, command_, statistics_, console_))
+      status = EXIT_FAILURE;
+    event(end_of_run(status, watch_->failure()));
     if (!is_main())
       return status;
-    if (!leave_report(options_, command_, statistics_, console_))
-      status = EXIT_FAILURE;
     if (status > 128)
       console_.say(
         fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, exported_)));
@@ -338,7 +350,8 @@ private:
                seconds(steady_now() - called_at_));
   }
 
-  void event(const std::string& text) { console_.event(text, time() - started_at_); }
+  void event(const job_event& what) { console_.event(what, time() - started_at_); }
+  void note(const std::string& text) { event(note_of(text)); }
 
   std::string name_;
   run_options options_;
@@ -352,7 +365,7 @@ private:
   certificates certificates_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
-  std::optional<host_processes> processes_; ///< None where all is in this one.
+  std::optional<host_processes> processes_; ///< Empty if all roles are in this process.
   std::optional<job_monitor> watch_;
   missing_members missing_;
 
@@ -367,7 +380,7 @@ private:
   observer_handle observer_;
   evaluator_handle evaluator_;
 
-  time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
+  time_point called_at_ = steady_now(); ///< By the machine's clock; the others are by time().
   time_point started_at_{0};
   bool exported_ = false;
   time_point shown_at_{0};

@@ -1,5 +1,5 @@
-// The process that the user starts: starts the others (or, with --threads, plays all roles itself),
-// watches over them, shows how it goes, and sees the job to its end.
+// Starts the processes of a job (or, with --threads, plays all roles itself), watches over them,
+// shows the progress, and sees the job to its end. It is the process that the user starts.
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// Returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user ended it (Ctrl-C,
-/// SIGTERM), after a last checkpoint. Throws run_failed.
+/// Runs the job and returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user
+/// ended it (Ctrl-C, SIGTERM), after a last checkpoint. Throws run_failed.
 /// `command`: the words that the process was started with.
 int run_launcher(const std::string& name, const run_options& options, const graph& described,
                  const std::vector<std::string>& command);

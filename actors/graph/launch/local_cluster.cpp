@@ -28,10 +28,10 @@ caf::actor untyped(const Handle& handle) {
 
 } // namespace
 
-/// Servers look for each other while others are still being made.
+/// Lets servers find each other while others are still being made.
 class local_cluster::server_list {
 public:
-  /// Nobody looks meanwhile: whoever has heard of the server finds it.
+  /// Spawns a server under the lock, so that a server that learns of it finds it in the list.
   template <class Spawn>
   server_handle add(Spawn spawn) {
     const std::lock_guard lock{mutex_};
@@ -122,7 +122,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.host = machine_name();
     how.step_planner.ahead_max = options.pull_ahead;
     how.delta_pulls = options.delta_pulls;
-    // bsp adds up each slot by itself, on the server.
+    // In bsp the server adds up each slot by itself.
     how.keep_on_device = options.workers_per_process > 1 && !any_bsp(job);
     const auto slow = options.slow_workers.find(i);
     const auto longer = slow == options.slow_workers.end() ? 0ms : slow->second;
@@ -144,7 +144,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
                              how.keep_on_device && !simulated);
       made.actors_.push_back(untyped(values));
     }
-    if (options.workers_per_process > 1) // Those of the sums are of all reducers.
+    if (options.workers_per_process > 1) // Worker 0 counts the sums of all reducers.
       how.reduced = [tally, i](worker_counters& counters) { count(*tally, i, i == 0, counters); };
     made.actors_.push_back(
       untyped(spawn_worker(system, std::move(how), described.make_trainer(i), values, connect)));
@@ -160,7 +160,7 @@ local_cluster::~local_cluster() {
     caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
   if (simulation_)
     simulation_->pass({});
-  // A worker that its trainer's thread leaves to the scheduler must find one.
+  // The scheduler must live until each trainer's thread has handed its worker over to it.
   caf::scoped_actor self{actors_.front()->home_system()};
   for (const auto& x : actors_)
     self->wait_for(x);

@@ -1,4 +1,4 @@
-// All roles of a job as actors of one process.
+// Runs all roles of a job as actors of one process.
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -17,12 +17,12 @@
 
 namespace troupe {
 
-/// Lifetime: its actors end with the job, or with the destructor.
+/// The roles of a job. Lifetime: its actors end with the job, or with the destructor.
 class local_cluster {
 public:
-  /// `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's events.
-  /// `simulated`: what lets the actors run, and outlives this; null: threads do. Requires: with it
-  /// no checkpoints, and not hogwild.
+  /// Starts all roles. `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's
+  /// events. `simulated`: runs the actors, and outlives this; null: threads run them. Requires:
+  /// with `simulated` no checkpoints, and not hogwild.
   /// Errors: io_failed, in_use from the coordinator's store.
   static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
                                      const graph& described, const run_options& options,
@@ -34,7 +34,8 @@ public:
   ~local_cluster();
 
   coordinator_connector coordinator() const;
-  /// A kv in front of all servers for one more client. `compresses`: it sends what codecs packed.
+  /// Returns a kv in front of all servers for one more client. `compresses`: the client sends
+  /// values that codecs packed.
   router_handle client(caf::actor_system& system, bool compresses = false) const;
 
 private:
@@ -47,7 +48,7 @@ private:
   simulation* simulation_ = nullptr;
   coordinator_service coordinator_;
   std::shared_ptr<server_list> servers_;
-  std::vector<caf::actor> actors_;        ///< All, to be told to exit.
+  std::vector<caf::actor> actors_;        ///< All actors; the destructor ends them.
   std::shared_ptr<shared_tables> shared_; ///< hogwild only.
 };
 

@@ -14,7 +14,7 @@ void notice_board::take(const notice& what, time_point now) {
 
 void notice_board::forget(process_name who) {
   for (auto& [key, each] : entries_)
-    if (key.first == who && each.text == each.told) // Its last words are still to be told.
+    if (key.first == who && each.text == each.told) // Untold notices are kept.
       each.text = each.told = "";
 }
 

@@ -15,7 +15,7 @@
 namespace troupe {
 
 struct notice_board_options {
-  /// A notice waits so long for others with the same text, which then share its line.
+  /// Time that a notice waits for others with the same text, which then share its line.
   std::chrono::milliseconds together{300};
   /// The least time between two lines on one topic of one process; notices between them are lost.
   std::chrono::milliseconds pause{5000};
@@ -26,7 +26,7 @@ struct notice_board_options {
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) a notice that does not change and is not over becomes one line.
+/// (1) a notice whose wait goes on, with the same text, becomes one line.
 /// (2) in no second are there more than rate_max lines; a notice that had to wait is told later, if
 ///     it still holds.
 class notice_board {
@@ -41,8 +41,8 @@ public:
 
 private:
   struct entry {
-    std::string text; ///< Empty: over.
-    std::string told; ///< The text of its last line; empty: none, or it was over since.
+    std::string text; ///< Empty: the wait is over.
+    std::string told; ///< The text of its last line; empty: none, or the wait was over since.
     time_point changed_at{0};
     std::optional<time_point> told_at;
   };

@@ -17,11 +17,11 @@ namespace troupe {
 
 namespace {
 
-/// A limit in characters, of which the longest have four bytes.
+/// Most characters of a text; the longest have four bytes.
 constexpr std::size_t text_max = 900;
 constexpr std::size_t topic_bytes_max = 100;
 static_assert(4 * text_max + topic_bytes_max + 100 < PIPE_BUF);
-/// A limit for one call, so that a process that writes all the time does not hold up the launcher.
+/// Most reads in one call, so that a process that always writes does not hold up the launcher.
 constexpr int reads_max = 16;
 
 /// Takes the next word off, with the space behind it.
@@ -68,7 +68,7 @@ std::vector<notice> notice_reader::read(std::string_view bytes) {
     begin = end + 1;
   }
   rest_.erase(0, begin);
-  if (rest_.size() > PIPE_BUF) // It is no line of a notice_writer.
+  if (rest_.size() > PIPE_BUF) // No notice_writer wrote this line.
     rest_.clear();
   return all;
 }
@@ -109,7 +109,7 @@ void notice_writer::say(const std::string& topic, const std::string& text) const
   if (descriptor_ < 0)
     return;
   const auto line = encode({self_, topic, text});
-  // The launcher has an end for reading as long as it lives, and its end is that of this process.
+  // The launcher keeps the reading end as long as it lives, and this process ends with it.
   [[maybe_unused]] const auto written = write(descriptor_, line.data(), line.size());
 }
 

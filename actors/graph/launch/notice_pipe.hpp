@@ -18,7 +18,7 @@ namespace troupe {
 struct notice {
   process_name from;
   std::string topic; ///< A word; a later notice of the same topic replaces it.
-  std::string text;  ///< Empty: it is over.
+  std::string text;  ///< Empty: the wait is over.
 
   bool operator==(const notice&) const = default;
 };
@@ -26,16 +26,16 @@ struct notice {
 /// Returns the line, with its newline; at most PIPE_BUF bytes.
 std::string encode(const notice& what);
 
-/// Takes lines apart that come in any pieces. It skips lines that are no notices.
+/// Takes lines apart that come in any pieces. Skips lines that are no notices.
 class notice_reader {
 public:
   std::vector<notice> read(std::string_view bytes);
 
 private:
-  std::string rest_; ///< The beginning of a line whose end has not come yet.
+  std::string rest_; ///< The beginning of an incomplete line.
 };
 
-/// The launcher's end. Thread safety: none.
+/// The launcher's end of the pipe. Thread safety: none.
 class notice_pipe {
 public:
   /// Makes the pipe. If the process may open no more files, no notice ever comes.
@@ -54,7 +54,7 @@ private:
   notice_reader lines_;
 };
 
-/// The writing end, in a process of the job. Thread-safe.
+/// The writing end of the pipe, in a process of the job. Thread-safe.
 class notice_writer {
 public:
   /// Takes the descriptor of a notice_pipe, which then closes on exec. -1: no notice is sent.

@@ -46,8 +46,8 @@ namespace troupe {
 
 namespace {
 
-/// Writes a line into the log. Returns why it is not there, for a person; empty: it is. A full disk
-/// must not end the process.
+/// Writes a line into the log. Returns the error, for a person, or an empty text. A full disk must
+/// not end the process.
 std::string try_to_log(const std::string& text) {
   const auto line = log_line(printable(text), std::chrono::system_clock::now()) + "\n";
   errno = 0;
@@ -57,12 +57,12 @@ std::string try_to_log(const std::string& text) {
   return std::string{"cannot write its log: "} + std::strerror(errno);
 }
 
-/// Speaks for a process: in its log, and on the launcher's console while it waits.
+/// Writes a process's log, and its notices to the launcher's console while it waits.
 struct process_voice {
   explicit process_voice(const child_identity& who)
       : notices{notice_writer{who.notices, process_of(who.self)}} {}
 
-  /// The last line of the log is what the launcher shows.
+  /// Ends the process. The launcher shows the last line of its log.
   [[noreturn]] void end_with(int status, const std::string& why) const {
     log()(with_limits(why));
     std::fflush(nullptr);
@@ -85,7 +85,7 @@ struct process_voice {
   notice_writer notices;
 };
 
-/// Orders to stop come over several links.
+/// Time for the other workers of a process to end: they are told to stop over several links.
 constexpr std::chrono::seconds end_of_others{3};
 
 struct child_process {
@@ -105,7 +105,7 @@ struct child_process {
   }
 
   coordinator_connector coordinator() const { return coordinator_over(links); }
-  /// For another worker of this process: a link to the coordinator is one member's.
+  /// Returns a connector for a worker of this process: a link to the coordinator is for one member.
   coordinator_connector coordinator(const member_id& beside) {
     if (beside == who)
       return coordinator();
@@ -118,8 +118,9 @@ struct child_process {
                                [to = voice](const failure& why) { to.give_up(why.text); });
   }
 
-  /// Until all end as they were told to; one that does so alone takes the others along, and the
-  /// process is started anew. Another end of one is the end of the process.
+  /// Blocks until all members have ended as they were told to. If one has ended, waits at most
+  /// `end_of_others` for each of the others; the process then ends and is started again. If a
+  /// member ends in another way, exits at once.
   void wait_for(const std::vector<caf::actor>& members) {
     caf::scoped_actor self{system};
     for (const auto& each : members)
@@ -154,7 +155,7 @@ struct child_process {
   std::function<void(const std::string&)> log;
   notice_sink waits;
   cluster_file cluster;
-  std::optional<codec_options> compressed; ///< Of a worker that does so.
+  std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
   actor_config config;
   caf::actor_system system;
@@ -162,7 +163,7 @@ struct child_process {
   std::vector<std::unique_ptr<node>> others;
 };
 
-/// In etcd, this waits until the process is to lead.
+/// Opens the coordinator's store. With etcd, blocks until the process is to lead.
 std::unique_ptr<storage::coordinator_store> open_store(const child_process& self,
                                                        const run_options& options) {
   const auto& checkpoints = self.cluster.checkpoint_directory;
@@ -236,13 +237,12 @@ void run_worker_process(child_process& self, const run_options& options,
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   if (self.compressed) {
     if (self.compressed->keeps_residual())
-      self.log(
-        "compresses gradients; what an earlier process of this worker had not sent is dropped");
+      self.log("compresses gradients; the residue of an earlier process of this worker is dropped");
     values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, self.log);
   }
   const auto tally =
     std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
-  // bsp adds up each slot by itself, on the server.
+  // In bsp the server adds up each slot by itself.
   const bool keep_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
   if (options.workers_per_process > 1)
     values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally,
@@ -255,7 +255,7 @@ void run_worker_process(child_process& self, const run_options& options,
     how.job = self.cluster.job;
     how.host = machine_name();
     how.step_planner.ahead_max = options.pull_ahead;
-    if (is_first) { // One tells of what all share.
+    if (is_first) { // One worker reports the figures that all share.
       how.window_wait = [&self] { return self.links.window_wait(); };
       how.traffic = [&self] { return self.links.traffic(); };
     }
@@ -274,7 +274,7 @@ void run_worker_process(child_process& self, const run_options& options,
   self.wait_for(workers);
 }
 
-/// Ends the process, without waiting for actors: a wait for idle ones would only risk a hang.
+/// Plays the role and ends the process. Waiting for idle actors would only risk a hang.
 [[noreturn]] void run_role(child_process& self, const child_identity& who,
                            const run_options& options, const std::function<graph()>& build) {
   try {
@@ -292,11 +292,11 @@ void run_worker_process(child_process& self, const run_options& options,
   }
 }
 
-// For ps and top, which else show what was executed: `exe`.
+// Sets the name in ps and top, which otherwise show the name of the executed file, `exe`.
 void show_name(const process_name& who) {
   auto name = to_string(who);
   std::ranges::replace(name, ' ', '-');
-  pthread_setname_np(pthread_self(), name.c_str()); // At most 15 characters, as all of these are.
+  pthread_setname_np(pthread_self(), name.c_str()); // All names have at most 15 characters.
 }
 
 } // namespace
@@ -327,7 +327,7 @@ int run_child(const child_identity& who, const run_options& options,
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};
-    // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
+    // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
     transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
     std::optional<codec_options> compressed;
     if (who.self.role == role::worker) {

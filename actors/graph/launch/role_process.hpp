@@ -1,4 +1,4 @@
-// A process of a cluster: one role, told by its command line and the launcher's cluster file.
+// Runs a process of a cluster: one role, given by its command line and the launcher's cluster file.
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -12,16 +12,16 @@
 
 namespace troupe {
 
-/// Trains as one rank of a job without servers until the job is done or stopped. Errors: those for
-/// which this process is not to be started again.
+/// Trains as one rank of a job without servers until the job is done or stopped. Errors: those
+/// after which this process is not to be started again.
 using rank_runner = std::function<result<void>(
   const child_identity& who, const cluster_file& cluster, const run_options& options,
   const graph& described, const std::function<void(const std::string&)>& log,
   const notice_sink& waits)>;
 
-/// Plays the role until the job stops; returns the process's exit status. `build` is called for
-/// workers only: the other roles learn all from the job. `run_rank`: plays the role instead, where
-/// the job has no servers.
+/// Plays the role until the job stops, and returns the process's exit status. `build` is called for
+/// workers only; for the other roles the job is enough. `run_rank`: plays the role instead if the
+/// job has no servers.
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build, const rank_runner& run_rank);
 

@@ -33,7 +33,7 @@ result<void> make_directory(const std::filesystem::path& path) {
   return {};
 }
 
-/// Makes it if absent.
+/// Locks a directory, which it makes if absent.
 result<void> lock_directory(const std::filesystem::path& path,
                             std::vector<storage::directory_lock>& locks) {
   if (auto created = make_directory(path); !created)
@@ -65,13 +65,13 @@ result<std::filesystem::path> make_new_directory(const std::filesystem::path& wa
                                     + wanted.string() + "-N: choose another --run-dir"};
 }
 
-/// Batches beyond the end of the job cannot be taken back.
+/// Checks that a checkpoint is not beyond the end of the job, as batches cannot be taken back.
 result<void> check_epochs(const storage::manifest& newest, const job_spec& job) {
   if (newest.cursor.value <= job.batches())
     return {};
   const auto epoch = newest.cursor.value / job.batches_per_epoch();
   return {errc::invalid_argument,
-          fmt::format("checkpoint {} is already at pass {:.4g} of {}: give --epochs {} or more",
+          fmt::format("checkpoint {} is already at epoch {:.4g} of {}: give --epochs {} or more",
                       newest.checkpoint,
                       static_cast<double>(newest.cursor.value)
                         / static_cast<double>(job.batches_per_epoch()),
@@ -101,7 +101,7 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
             checkpoints.string(), why)};
 }
 
-/// What another run stored is not this one's past.
+/// Prepares the coordinator's store: the state of another run is dropped unless it is resumed.
 result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
   auto prepared = options.etcd
                     ? storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume)
@@ -122,7 +122,7 @@ std::set<role> roles_here(const run_options& options) {
   return here;
 }
 
-/// Errors: invalid_argument, where the file cannot hold the job's parameters.
+/// Checks that the files can hold the job's parameters. Errors: invalid_argument.
 result<void> check_tensor_files(const run_options& options, const job_spec& job) {
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
@@ -137,7 +137,7 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
   return {};
 }
 
-/// With its directories named. What was made until an error is in `made`.
+/// Prepares directories that have names. After an error `made` has the locks taken so far.
 result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
   const bool needs_run_directory = options.needs_run_directory();
   const auto& run = options.run_directory;
@@ -145,7 +145,7 @@ result<void> prepare_named(run_options& options, const job_spec& job, prepared_d
     if (auto locked = lock_directory(run, made.locks); !locked)
       return locked.error();
   if (options.join)
-    return {}; // Checkpoints are the business of the host that runs the coordinator.
+    return {}; // The host of the coordinator prepares the checkpoints.
   if (!options.checkpoint_directory && needs_run_directory) {
     options.checkpoint_directory = run / "checkpoints";
     if (options.mode() != run_mode::processes)
@@ -226,7 +226,7 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     prepared = begin_recording(options, job);
   if (prepared)
     return made;
-  // An unnamed one was made above, another one with its lock: no other process uses it.
+  // No other process uses the new directory: it was made above under a new name, or is locked.
   if (is_new && needs_directory && (is_unnamed || !made.locks.empty()))
     std::filesystem::remove_all(run, none);
   return prepared.error();
@@ -242,7 +242,7 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.resume = options.resume || options.import_file;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {
-    // Resolved once, here: the processes of this host get a number, for which nobody has to wait.
+    // Resolves the name once, here: the processes of this host get a number and need not wait.
     auto way = route_to(*options.join);
     if (!way)
       return way.error();
@@ -259,7 +259,7 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   auto chosen = local_endpoint(*listener);
   if (!chosen)
     return chosen.error();
-  if (is_no_host(*chosen)) // A name may resolve to it; validate() has checked numbers.
+  if (is_no_host(*chosen)) // A name may resolve to one; validate() has checked numbers.
     return failure{errc::invalid_argument, "--listen needs the address at which other hosts reach "
                                            "this one: "
                                              + where.host + " is " + chosen->host};
@@ -334,7 +334,7 @@ result<void> check_addresses(const certificates& loaded, const run_options& opti
   const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
   for (const auto& [who, certificate] : loaded) {
     if (who != role::coordinator && who != role::server)
-      continue; // It only connects.
+      continue; // This role only connects.
     if (auto fits = certificate->check_address(address); !fits)
       return fits;
   }

@@ -1,4 +1,4 @@
-// What a run needs before its first process starts, so that what is wrong is said at once.
+// Prepares a run before its first process starts, so that errors are reported at once.
 #pragma once
 
 #include "actors/graph/launch/cluster_file.hpp"
@@ -18,31 +18,32 @@
 namespace troupe {
 
 struct prepared_directories {
-  std::vector<storage::directory_lock> locks; ///< Of the run directory and that of checkpoints.
+  std::vector<storage::directory_lock> locks; ///< Locks of the run and checkpoint directories.
   std::vector<std::string> remarks;           ///< Lines for the user.
 };
 
-/// Makes and locks the directories and fills in their names in `options`; sees whether the
-/// checkpoints fit --resume, writes what --import asks for, and begins --record.
+/// Makes and locks the directories and fills in their names in `options`. Checks that the
+/// checkpoints fit --resume, writes the checkpoint of --import, and begins --record.
 /// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
-/// new run directory remains.
+/// new run directory remains after an error.
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);
 
-/// The job's name in etcd is that of its directory of checkpoints, unless the user gave one.
+/// Returns the job's place in etcd. Its name there is the path of its checkpoint directory, unless
+/// the user gave one.
 storage::etcd_address etcd_of(const run_options& options, const std::filesystem::path& checkpoints);
 
-/// What etcd says of a coordinator process that leads: where it is, and which one.
+/// Returns the text in etcd for a coordinator process that leads: its address, role and pid.
 std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid);
 
-/// Where the job's coordinator is, and what the processes of this host are told.
+/// The place of the job's coordinator, and the instructions to the processes of this host.
 struct prepared_place {
   cluster_file cluster;
   int listener = -1;                ///< The coordinator's socket; -1: another host has it.
   std::vector<std::string> remarks; ///< Lines for the user.
 };
 
-/// Opens the coordinator's socket, or finds the way to the one that --join names.
+/// Opens the coordinator's socket, or finds the way to the coordinator that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
 result<prepared_place> choose_place(const run_options& options, const job_spec& job);
 
@@ -55,16 +56,16 @@ result<void> check_shared_directory(const run_options& options, const cluster_fi
 /// that a job of few parameters takes little address space.
 std::size_t arena_bytes_of(const job_spec& job);
 
-/// The certificate of --tls for a process of this role; null without --tls.
+/// Returns the certificate of --tls for a process of this role; null without --tls.
 /// Errors: those of tls_context::load.
 result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who);
 
-/// Those of all processes of this host, the launcher among them as an observer, so that what is
-/// wrong with one is said here. Empty without --tls. Errors: those of tls_context::load.
+/// The certificates of all processes of this host, the launcher among them as an observer. Loading
+/// all reports their errors here. Empty without --tls. Errors: those of tls_context::load.
 using certificates = std::map<role, std::shared_ptr<const tls_context>>;
 result<certificates> load_certificates(const run_options& options);
 
-/// Whether they are good at the addresses where processes of this host listen.
+/// Checks that the certificates are valid at the addresses where processes of this host listen.
 /// Errors: those of tls_context.
 result<void> check_addresses(const certificates& loaded, const run_options& options,
                              const cluster_file& cluster);

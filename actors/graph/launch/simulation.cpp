@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds step_min = 5ms, step_max = 15ms;
 constexpr std::chrono::nanoseconds line_min = 100us, line_max = 1ms;
-/// Of a request on a line: whoever asked gives up sooner.
+/// Timeout of a request on a line; its sender gives up sooner.
 constexpr std::chrono::minutes line_timeout{60};
 
 struct line_state {
@@ -43,7 +43,7 @@ struct line_state {
     travel(last_back, [to, what = std::move(what)]() mutable { to.deliver(std::move(what)); });
   }
 
-  /// `last`: when the last thing in this direction arrives.
+  /// Sends a message on its way. `last`: when the last message in this direction arrives.
   void travel(time_point& last, std::function<void()> arrive) {
     const auto now = now_of(*self);
     last = std::max(last, now + time());
@@ -51,7 +51,7 @@ struct line_state {
     self->delayed_send(self, last - now, tick_atom_v);
   }
 
-  /// One comes for each thing that travels.
+  /// Delivers the next message; one tick comes for each message on its way.
   void tick() {
     const auto arrive = on_its_way.extract(on_its_way.begin());
     arrive.mapped()();

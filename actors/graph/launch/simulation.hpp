@@ -1,5 +1,5 @@
-// What a training is simulated with: one thread, a clock that stands still while anything is done,
-// and times drawn from a seed.
+// Simulates a training with one thread, a clock that stands still during any work, and times drawn
+// from a seed.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -21,26 +21,26 @@ namespace troupe {
 /// The time that something takes, drawn anew with each call.
 using drawn_time = std::function<std::chrono::nanoseconds()>;
 
-/// Lets the actors of a system run one after the other, in the caller's thread, and moves their
-/// clock. While none of them has a thread of its own, what they do is a function of the seed.
+/// Runs the actors of a system one after the other, in the caller's thread, and moves their clock.
+/// As long as no actor has a thread of its own, the run is a function of the seed.
 ///
-/// The network keeps the order of what goes over one line, and loses nothing.
+/// The network keeps the order of messages on a line, and loses none.
 class simulation {
 public:
-  /// `system`: of actor_config{0}; outlives this.
+  /// `system`: made with actor_config{0}; outlives this.
   simulation(caf::actor_system& system, std::uint64_t seed);
-  /// Drops what would still have come: those that wait for it are kept by it.
+  /// Drops pending messages, which otherwise keep the actors that wait for them alive.
   ~simulation();
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;
 
-  /// Lets everything happen that is due in so long, each thing at its time.
+  /// Runs all events that are due within `time`, each at its time.
   void pass(std::chrono::nanoseconds time);
   std::function<time_point()> clock() const;
 
-  /// How long each step of one more worker takes, and so much longer.
+  /// Returns the step times of one more worker, each `longer` than usual.
   drawn_time step_times(std::chrono::nanoseconds longer);
-  /// One more line to that server.
+  /// Returns one more line to that server.
   kv line_to(const kv& server);
 
 private:
@@ -48,7 +48,7 @@ private:
 
   caf::actor_system* system_;
   caf::scheduler::test_coordinator* scheduler_;
-  std::mt19937_64 seeds_; ///< Each worker and line has chance of its own.
+  std::mt19937_64 seeds_; ///< Each worker and line draws its own seed.
 };
 
 } // namespace troupe

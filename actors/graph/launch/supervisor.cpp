@@ -27,14 +27,15 @@ std::string file_name(process_name who) {
   return name + ".log";
 }
 
-// Runs in the child; only async-signal-safe calls. Writes errno to `error_pipe` if exec fails.
+// Executes the program. Runs in the child, with async-signal-safe calls only. Writes errno to
+// `error_pipe` if exec fails.
 [[noreturn]] void become(const char* executable, char* const* arguments, int log,
                          const child_identity& who, pid_t parent, int error_pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) // It died before the line above.
+  if (getppid() != parent) // The parent died before the line above.
     _exit(1);
   // Ctrl-C reaches the whole foreground group, and a service manager may end all processes of a job
-  // at once; the launcher alone decides what it means.
+  // at once. Only the launcher reacts to these signals.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
@@ -58,7 +59,7 @@ failure cannot_start(const std::string& why) {
   return {errc::io_failed, "cannot start a process: " + why};
 }
 
-/// Returns why exec failed, once the other end of the pipe is closed; 0: it did not fail.
+/// Returns the error of exec, or 0, once the other end of the pipe is closed.
 int errno_of_exec(int pipe_end) {
   int why = 0;
   ssize_t got = 0;
@@ -68,7 +69,7 @@ int errno_of_exec(int pipe_end) {
   return got == sizeof why ? why : 0;
 }
 
-/// Describes a death by a signal, and its likely cause where kill() was not called.
+/// Describes a death by a signal, and its likely cause if kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
   if (number == SIGXCPU)
@@ -205,14 +206,14 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
                       deposed});
   if (winding_down_ || leaving_.contains(who))
     return;
-  if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.
+  if (!deposed && gives_up(who, what, status, now, how)) // A deposed one starts as a standby.
     return;
   set_pause(what);
-  // Told to end with the whole job, most likely; the order to wind down is then on its way.
+  // A clean process was most likely told to end with the whole job; wind_down() then follows.
   what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
 }
 
-/// Counts as a quick death: what it lacked, such as memory, may be free again in a moment.
+/// Counts a failed start as a quick death: a resource such as memory may soon be free again.
 void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
   what.start_at.reset();
   if (++what.quick_deaths >= options_.deaths_max) {
@@ -229,13 +230,13 @@ void supervisor::set_pause(process& what) const {
                  : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
 }
 
-/// Counts the deaths that nobody asked for; whether there were too many.
+/// Counts the deaths that were not requested. Returns whether there were too many.
 bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
                           const std::string& how) {
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
   what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  // SIGKILL comes from outside, status 0 from the coordinator, which put it out; the others from
-  // what the process does, and it will do it again.
+  // SIGKILL comes from outside, and status 0 from the coordinator, which ended the process. Other
+  // ends come from the process itself, which will repeat them.
   const bool told = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!told && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
     what.crashes.push_back(now);

@@ -1,5 +1,5 @@
-// The processes of one host: starts them, sees them end (waitpid: certain and at once), starts them
-// again. Used by the launcher's main thread alone; no actors, no threads.
+// Starts the processes of one host, sees them end (waitpid: certain and at once), and starts them
+// again. Only the launcher's main thread uses it; no actors, no threads.
 #pragma once
 
 #include "actors/graph/launch/notice_board.hpp"
@@ -22,8 +22,8 @@
 
 namespace troupe {
 
-/// Collects ended processes that are not among `own`, up to the first one that is: the system hands
-/// the orphans of a container to its process 1. Does nothing in any other process.
+/// Collects ended processes up to the first one that is in `own`. Orphans of a container become
+/// children of its process 1; in any other process this has no effect.
 void reap_orphans(const std::set<pid_t>& own);
 
 struct supervisor_options {
@@ -32,7 +32,7 @@ struct supervisor_options {
   std::vector<std::string> command;
   /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
   std::filesystem::path run_directory;
-  /// A process that lived shorter than this died quickly: its next start waits.
+  /// A process that lived shorter than this died quickly, and its next start waits.
   std::chrono::milliseconds quick_death{2000};
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
@@ -41,8 +41,8 @@ struct supervisor_options {
   /// within crash_window, after which the job is given up.
   int deaths_max = 6;
   std::chrono::minutes crash_window{2};
-  /// A process that ended with status 0 although the job goes on is started again after this. The
-  /// coordinator ends a process that was silent for so long that it was given up.
+  /// Pause before a new start of a process that ended with status 0 although the job goes on. The
+  /// coordinator ends a process in this way if it was silent and declared lost.
   std::chrono::milliseconds clean_end_pause{1000};
 };
 
@@ -53,43 +53,43 @@ public:
   /// A process that ended without having been told to.
   struct loss {
     member_id member;
-    pid_t pid = 0;           ///< Which it had.
-    time_point killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
+    pid_t pid = 0;           ///< The pid that it had.
+    time_point killed_at{0}; ///< When kill() was called; detected_at if it died by itself.
     time_point detected_at{0};
     std::string how; ///< "killed by signal 9", "exit status 1", or why a coordinator leads no more.
     bool deposed = false; ///< A coordinator that leads no more.
   };
 
   explicit supervisor(supervisor_options options);
-  /// Kills what still runs.
+  /// Kills the processes that still run.
   ~supervisor();
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed, and it is not
-  /// tried again; invalid_argument where the process runs.
+  /// Starts a process. `inherited`: a descriptor that the child keeps open, or -1. Errors:
+  /// io_failed, which is not retried; invalid_argument if the process runs.
   result<void> start(process_name who, int inherited, time_point now);
-  /// Collects ended processes, orphans among them, and starts again those whose pause is over. A
-  /// start that fails is tried again as after a quick death.
+  /// Collects ended processes, orphans among them, and starts processes again whose pause is over.
+  /// A start that fails is retried as after a quick death.
   std::vector<loss> tick(time_point now);
   /// Returns the notices of processes as lines for the user.
   std::vector<std::string> notices(time_point now);
-  /// SIGKILL. Errors: invalid_argument where no such process runs.
+  /// Sends SIGKILL. Errors: invalid_argument if no such process runs.
   result<void> kill(process_name who, time_point now);
-  /// These are not started again once they have ended, whatever their end; others are.
+  /// Sets the processes that are not started again after any end; all others are.
   void let_go(std::set<process_name> leaving) { leaving_ = std::move(leaving); }
-  /// Whether it runs, or is about to be started again.
+  /// Returns whether the process runs or is about to be started again.
   bool is_kept(process_name who) const;
-  /// No more starts; processes may end as they like.
+  /// Ends all restarts; processes may end in any way.
   void wind_down() { winding_down_ = true; }
   void kill_all();
 
   std::size_t running() const;
-  /// Not empty: give up; what happened, for a person.
+  /// Returns the reason to give up, for a person; empty: none.
   const std::string& failed() const { return failed_; }
-  /// Pid of a running process.
+  /// Returns the pid of a running process.
   std::optional<pid_t> pid_of(process_name who) const;
-  /// Of all that run.
+  /// Returns the incarnations of all running processes.
   std::map<process_name, incarnation_id> incarnations() const;
 
 private:
@@ -101,7 +101,7 @@ private:
     std::optional<time_point> killed_at;
     std::optional<time_point> start_at;
     std::chrono::milliseconds pause{0};
-    int quick_deaths = 0; ///< In a row; with starts that failed.
+    int quick_deaths = 0; ///< In a row, including failed starts.
     std::vector<time_point> crashes;
   };
 
@@ -117,7 +117,7 @@ private:
   supervisor_options options_;
   notice_pipe pipe_;
   notice_board notices_;
-  std::uint64_t out_of_memory_kills_; ///< As counted when a process ended last.
+  std::uint64_t out_of_memory_kills_; ///< The count when a process ended last.
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;
   bool winding_down_ = false;

@@ -1,4 +1,4 @@
-// Which options fit a job without servers (--sync allreduce).
+// Checks which options fit a job without servers (--sync allreduce).
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// Nothing to say without --sync allreduce. Errors: invalid_argument.
+/// Accepts all options without --sync allreduce. Errors: invalid_argument.
 result<void> validate_peers(const run_options& options);
 
 } // namespace troupe

@@ -27,7 +27,7 @@ void read_compression(const std::string& text, run_options& options) {
                                                : "table '" + table + "' is named twice"};
 }
 
-/// Of a table; what is said of it alone comes first.
+/// Returns the compression of a table: the one given for it alone, else that of all other tables.
 compression compression_of(const run_options& options, const std::string& table) {
   for (const auto& name : {table, std::string{}})
     if (const auto found = options.compress.find(name); found != options.compress.end())
@@ -46,7 +46,7 @@ void declare_compression(CLI::App& group, run_options& options) {
     },
     "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
     "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, where f32 "
-    "leaves it as it is (repeatable). What onebit, topk and randomk leave out is added to the next "
+    "leaves it as it is (repeatable). The residue of onebit, topk and randomk is added to the next "
     "gradient");
   group
     .add_option_function<std::string>(

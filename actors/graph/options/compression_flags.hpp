@@ -1,4 +1,4 @@
-// The options that say in how many bytes gradients and values travel.
+// Declares the options that compress gradients and values on their way.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -12,15 +12,15 @@ namespace troupe {
 
 void declare_compression(CLI::App& group, run_options& options);
 
-/// Errors: invalid_argument.
+/// Checks these options. Errors: invalid_argument.
 result<void> validate_compression(const run_options& options);
 
-/// What the workers of a job do; nullopt: they have no codec.
+/// Returns the codecs of a job's workers; nullopt: they have none.
 /// Errors: invalid_argument (a table that the job does not have, or whose rows are sparse).
 result<std::optional<codec_options>> compression_of(const run_options& options,
                                                     const job_spec& job);
 
-/// What who starts the job should know of it; empty: nothing.
+/// Returns a remark for the user who starts the job; empty: none.
 std::string remark_on_compression(const run_options& options, const job_spec& job);
 
 } // namespace troupe

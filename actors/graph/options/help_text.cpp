@@ -19,7 +19,7 @@ public:
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     const auto text = CLI::Formatter::make_help(app, std::move(name), mode);
-    return CLI::detail::find_and_replace(text, "\n\n\n", "\n\n"); // It is generous with lines.
+    return CLI::detail::find_and_replace(text, "\n\n\n", "\n\n"); // CLI11 leaves more.
   }
 
   /// Returns the name that an option has today: the names behind it are older ones that still work.
@@ -50,12 +50,12 @@ public:
   }
 
 private:
-  // To the right of the options' names. CLI11 indents what follows the end of a line.
+  // Wraps a text to the right of the options' names. CLI11 indents the lines after the first.
   std::string wrapped(const std::string& text) const {
     const std::size_t width = columns_max - get_column_width();
     std::istringstream words{text};
     std::string lines;
-    std::size_t length = 0; // Of the last line.
+    std::size_t length = 0; // Length of the last line.
     for (std::string word; words >> word; length += word.size()) {
       if (length > 0 && length + 1 + word.size() > width) {
         lines += '\n';

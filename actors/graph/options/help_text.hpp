@@ -1,5 +1,5 @@
-// How --help looks in every program of Troupe: groups of options one below the other, and lines
-// that fit a terminal.
+// Formats --help in every program of Troupe: groups of options one below the other, and lines that
+// fit a terminal.
 #pragma once
 
 namespace CLI {
@@ -8,7 +8,7 @@ class App;
 
 namespace troupe {
 
-/// Of `app`, and of the commands and groups that are added to it later.
+/// Formats the help of `app`, and of the commands and groups that are added to it later.
 void format_help(CLI::App& app);
 
 } // namespace troupe

@@ -26,7 +26,7 @@ std::optional<Number> number_from(std::string_view text) {
   return value;
 }
 
-// A CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
+// Returns a CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
 template <class Parse, class Store>
 auto parsed_by(const char* option, Parse parse, Store store) {
   return [=](const std::string& text) {
@@ -60,27 +60,27 @@ result<consistency> parse_sync(const std::string& text) {
   return parsed;
 }
 
-// CLI::PositiveNumber, with a line that a person can read.
+// Checks as CLI::PositiveNumber, but with a readable error.
 std::string above_zero(const std::string& text) {
   const auto value = number_from<double>(text);
   const bool right = value && *value > 0 && std::isfinite(*value);
   return right ? "" : quote(text) + " is not a number above 0";
 }
 
-// CLI::NonNegativeNumber, likewise.
+// Checks as CLI::NonNegativeNumber, but with a readable error.
 std::string zero_or_above(const std::string& text) {
   const auto value = number_from<double>(text);
   const bool right = value && *value >= 0 && std::isfinite(*value);
   return right ? "" : quote(text) + " is not a number from 0 on";
 }
 
-// CLI11 alone takes -1 for the largest number.
+// Refuses -1, which CLI11 takes for the largest number.
 std::string whole_number(const std::string& text) {
   const bool right = number_from<std::uint64_t>(text).has_value();
   return right ? "" : quote(text) + " is not a number from 0 to 2^64 - 1";
 }
 
-// CLI::Range, shorter in the help.
+// Returns a CLI::Range with a shorter text in the help.
 template <class Number>
 CLI::Validator between(Number least, Number greatest) {
   return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
@@ -166,6 +166,29 @@ std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) 
   return tables;
 }
 
+static CLI::App* declare_faults(CLI::App& app, run_options& options) {
+  auto* faults = app.add_option_group("Fault injection");
+  faults->add_option_function<std::vector<std::string>>(
+    "--slow",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--slow", parse_slow,
+                  [&](const auto& x) { options.slow_workers.insert(x); })(text);
+    },
+    "WORKER:MS: a straggler, that much slower in each step (repeatable)");
+  faults->add_option_function<std::vector<std::string>>(
+    "--kill",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
+    },
+    "ROLE:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable)");
+  faults->add_flag_callback(
+    "--no-key-cache,--no-key-book", [&] { options.key_cache = false; },
+    "Send the keys of sparse rows with each request, also those that the server was sent before");
+  return faults;
+}
+
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
   job->add_option("--workers", options.workers, "Workers of the job")
@@ -175,15 +198,15 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 256u))
     ->capture_default_str();
   job
-    ->add_option("--replicas", options.replicas,
-                 "Servers that hold each parameter; as many less one may die at a time and nothing "
-                 "is lost")
+    ->add_option(
+      "--replicas", options.replicas,
+      "Servers that hold each parameter; all but one of them may die at a time without a loss")
     ->check(between(1u, 16u))
     ->capture_default_str();
   job
     ->add_option("--shards,--chains", options.shards,
-                 "Parts of the parameters that are placed on servers; more than servers where "
-                 "servers are to be added later (default: one for each server)")
+                 "Parts of the parameters that are placed on servers; more than servers if "
+                 "servers are added later (default: one for each server)")
     ->check(between(1u, 4096u));
   job
     ->add_option_function<std::string>(
@@ -266,15 +289,14 @@ void declare(CLI::App& app, run_options& options) {
     ->capture_default_str();
   job
     ->add_option("--workers-per-process", options.workers_per_process,
-                 "Workers that share a process; what they push is added up before it is sent, and "
-                 "what they pull is sent once")
+                 "Workers of a process, which adds up their pushes and pulls once for all")
     ->check(between(1u, workers_per_process_max))
     ->capture_default_str();
   job
     ->add_option_function<std::uint32_t>(
       "--reduce-wait", [&](std::uint32_t x) { options.reduce_wait = std::chrono::milliseconds{x}; },
-      "With --workers-per-process: milliseconds that those which are ready wait for the others; "
-      "who is later is in the next sum")
+      "With --workers-per-process: milliseconds that a sum waits for more workers; a later push "
+      "is in the next sum")
     ->check(between(0u, 60'000u))
     ->default_str("100");
   job->add_flag("--delta-pulls", options.delta_pulls,
@@ -284,8 +306,9 @@ void declare(CLI::App& app, run_options& options) {
   job
     ->add_option_function<std::string>(
       "--reads", parsed_by("--reads", parse_read_target, [&](read_target x) { options.reads = x; }),
-      "asp and bsp with --replicas: who is asked for values; head: of each chain, in one request "
-      "with a push; any: all its replicas in turn, where heads have too much to do")
+      "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
+      "in "
+      "one request with a push; any: all replicas in turn, which relieves heads")
     ->default_str("head");
 
   declare_compression(*job, options);
@@ -302,7 +325,7 @@ void declare(CLI::App& app, run_options& options) {
   cluster
     ->add_flag_callback(
       "--simulate", [&] { options.asked_mode = run_mode::simulation; },
-      "The same in one thread and virtual time: steps and messages take times drawn from --seed, "
+      "All roles in one thread and virtual time: steps and messages take times drawn from --seed, "
       "and the run is the same each time")
     ->excludes(processes)
     ->excludes(threads);
@@ -375,6 +398,9 @@ void declare(CLI::App& app, run_options& options) {
   files->add_flag("--resume", options.resume,
                   "Continue from the newest good checkpoint of --run-dir or --checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
+  files->add_option("--events", options.events_file,
+                    "Append the events of the run to this file, a JSON object a line (default: "
+                    "events.jsonl in the run directory)");
   files->add_option("--export", options.export_file,
                     "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
   files->add_option("--import", options.import_file,
@@ -382,28 +408,9 @@ void declare(CLI::App& app, run_options& options) {
   files
     ->add_option("--run-dir", options.run_directory,
                  "Directory of this run's logs (default: runs/NAME-TIME-PID)")
-    ->take_last(); // The launcher adds its own to the command line of its processes.
+    ->take_last(); // The launcher appends its own to the command line of its processes.
 
-  auto* faults = app.add_option_group("Fault injection");
-  faults->add_option_function<std::vector<std::string>>(
-    "--slow",
-    [&](const std::vector<std::string>& texts) {
-      for (const auto& text : texts)
-        parsed_by("--slow", parse_slow,
-                  [&](const auto& x) { options.slow_workers.insert(x); })(text);
-    },
-    "WORKER:MS: a straggler, that much slower in each step (repeatable)");
-  faults->add_option_function<std::vector<std::string>>(
-    "--kill",
-    [&](const std::vector<std::string>& texts) {
-      for (const auto& text : texts)
-        parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
-    },
-    "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
-  faults->add_flag_callback(
-    "--no-key-cache,--no-key-book", [&] { options.key_cache = false; },
-    "Send the keys of sparse rows with each request, also those that the server was sent before");
-
+  auto* faults = declare_faults(app, options);
   declare_stragglers(*cluster, *faults, options);
   auto* recording = declare_recording(app, options);
   app.parse_complete_callback(

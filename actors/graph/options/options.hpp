@@ -1,4 +1,4 @@
-// The command line that every program has, and what it means.
+// Declares, parses and checks the command line that every program has.
 #pragma once
 
 #include "actors/process_name.hpp"
@@ -25,19 +25,19 @@ class App;
 
 namespace troupe {
 
-/// SIGKILL to a process, so long after training began.
+/// A SIGKILL to a process, at time `after` of the training.
 struct kill_plan {
   process_name who;
   std::chrono::milliseconds after{0};
 };
 
-/// So many can die at once without any of them being forgotten.
+/// Most workers of a process: this many can die at once without a death being forgotten.
 constexpr std::uint32_t workers_per_process_max = 32;
 
 enum class run_mode {
   processes,  ///< Every role is a process.
   threads,    ///< All roles are actors of this process.
-  simulation, ///< The same in one thread and virtual time; see simulation.hpp.
+  simulation, ///< All roles in one thread and virtual time; see simulation.hpp.
 };
 
 struct run_options {
@@ -55,21 +55,21 @@ struct run_options {
   std::uint64_t epochs = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pull_ahead = 0;                ///< Batches that a worker pulls values ahead for.
-  std::uint32_t push_memory_mib = 1024;        ///< Of a process's pushes that are not answered yet.
+  std::uint32_t pull_ahead = 0;                ///< Batches for which a worker pulls values ahead.
+  std::uint32_t push_memory_mib = 1024;        ///< For a process's unacknowledged pushes.
   std::size_t apply_batch = 1;                 ///< Waiting pushes that a server applies together.
   bool delta_pulls = false;                    ///< Blocks that did not change are not pulled again.
-  read_target reads = read_target::head;       ///< Of replicas that values are asked of.
-  std::map<std::string, compression> compress; ///< Of gradients, by table; "": of all others.
-  encoding compress_pulls = encoding::f32;     ///< Of values that workers pull.
+  read_target reads = read_target::head;       ///< The replicas that answer pulls.
+  std::map<std::string, compression> compress; ///< For gradients, by table; "": all others.
+  encoding compress_pulls = encoding::f32;     ///< For values that workers pull.
 
   std::uint32_t workers_per_process = 1;      ///< More share a reducer; see reducer.hpp.
   std::chrono::milliseconds reduce_wait{100}; ///< reducer_options::wait.
 
-  std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
-  /// What a slow worker is left with at least; nullopt: nobody is judged.
+  std::uint32_t backup_workers = 0; ///< bsp: workers beyond `workers`.
+  /// The strongest measure against a slow worker; nullopt: workers' speeds are not compared.
   std::optional<straggler_measure> stragglers = straggler_measure::evicted;
-  double straggler_time_scale = 1.0; ///< Divides the times of the rules.
+  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
 
   std::optional<std::filesystem::path> checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
@@ -79,11 +79,12 @@ struct run_options {
   bool resume = false;
 
   std::optional<std::filesystem::path> report_file;
+  std::optional<std::filesystem::path> events_file; ///< Nullopt: in the run directory.
   std::optional<std::filesystem::path> export_file;
   std::optional<std::filesystem::path> import_file;
   std::optional<std::filesystem::path> record_directory; ///< See recording.hpp.
   std::optional<std::filesystem::path> replay_directory;
-  std::optional<double> replay_seconds; ///< Nullopt: all of the record.
+  std::optional<double> replay_seconds; ///< Nullopt: the whole trace.
   std::optional<std::filesystem::path> compare_file;
   std::filesystem::path run_directory; ///< Empty: runs/NAME-TIME-PID.
 
@@ -98,11 +99,11 @@ struct run_options {
   bool plaintext_on_network = false;                  ///< Lets other hosts join without encryption.
 
   std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
-  std::uint32_t standbys = 0;                ///< Coordinators that wait beside the one that leads.
+  std::uint32_t standbys = 0;                ///< Coordinators that wait beside the leader.
 
   std::set<std::string> given; ///< Names of the options that the command line had.
 
-  /// The mode that was asked for, else the one that fits the consistency.
+  /// Returns the mode that was asked for, else the mode that fits the consistency.
   run_mode mode() const;
   /// Returns whether there are logs to keep, or imported parameters and no other place for them.
   bool needs_run_directory() const;
@@ -114,7 +115,7 @@ struct run_options {
 /// Texts that cannot be used end the parse with one line.
 void declare(CLI::App& app, run_options& options);
 
-/// What no single option can check. Errors: invalid_argument.
+/// Checks all options together. Errors: invalid_argument.
 result<void> validate(const run_options& options);
 
 /// Checks that the files that are written at the end of the run can be written, and are neither the
@@ -122,17 +123,17 @@ result<void> validate(const run_options& options);
 result<void> check_outputs(const run_options& options,
                            const std::vector<std::filesystem::path>& inputs = {});
 
-/// "worker:1@3": the process and the seconds.
+/// Parses "worker:1@3": the process and the seconds.
 result<kill_plan> parse_kill(const std::string& text);
-/// "worker:1".
+/// Parses "worker:1".
 result<process_name> parse_process(const std::string& text);
-/// "2s", "500ms", "1m" or "200k" (clocks).
+/// A period of time or of clocks: "2s", "500ms", "1m" or "200k" (clocks).
 struct checkpoint_period {
   std::chrono::milliseconds interval{0};
   std::uint64_t clocks = 0;
 };
 result<checkpoint_period> parse_checkpoint_period(const std::string& text);
-/// "10m", or "off": 0.
+/// Parses "10m", or "off", which gives 0.
 result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// Which options fit together, and whether what is written at the end can be written.
+// Checks which options fit together, and whether the files of a run's end can be written.
 #include "actors/graph/options/allreduce_options.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/options.hpp"
@@ -23,7 +23,7 @@ namespace troupe {
 
 namespace {
 
-// Nothing falls back to plain text: it is asked for, in so many words.
+// Requires encryption on a network, unless an option explicitly allows plain text.
 result<void> check_encryption(const run_options& options) {
   const auto leaves_host = [](const std::optional<endpoint>& where) {
     return where && !is_loopback(*where);
@@ -74,7 +74,7 @@ result<void> validate(const run_options& options) {
     return std::string{found == names.end() ? "" : *found};
   };
   const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  const bool threads = options.mode() != run_mode::processes; // Or one: all in this process.
+  const bool threads = options.mode() != run_mode::processes; // Or one: roles in this process.
   const bool simulated = options.mode() == run_mode::simulation;
   if (hogwild && options.mode() != run_mode::threads)
     return invalid("--sync hogwild shares memory between threads: use --threads");
@@ -113,7 +113,7 @@ result<void> validate(const run_options& options) {
   if (options.workers_per_process == 1 && options.given.contains("--reduce-wait"))
     return invalid("--reduce-wait is the time that workers of one process wait for each other: "
                    "needs --workers-per-process, or leave it out");
-  // Who wants hogwild has no other mode to choose.
+  // hogwild has no other mode, so messages name it.
   const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
   if (threads && !options.key_cache)
     return invalid(single + " has no links that bring keys: leave out --no-key-cache");
@@ -159,12 +159,11 @@ result<void> validate(const run_options& options) {
   if (options.join && options.here.empty())
     return invalid("--join needs --here: say which servers and workers run on this host");
   if (options.resume && !options.checkpoint_directory && options.run_directory.empty())
-    return invalid(threads ? "--resume needs --checkpoint DIR: say what to continue from"
-                           : "--resume needs --run-dir DIR or --checkpoint DIR: say what to "
-                             "continue from");
+    return invalid(threads ? "--resume needs --checkpoint DIR, with checkpoints to continue from"
+                           : "--resume needs --run-dir DIR or --checkpoint DIR to continue from");
   if (options.resume && options.import_file)
     return invalid("--resume and --import both say where to start: choose one");
-  // Who joins may bring more servers and workers than the job began with.
+  // A host that joins may bring more servers and workers than the job began with.
   const auto servers = options.join ? servers_max : options.servers;
   const auto started = options.workers + options.backup_workers;
   const auto workers = options.join ? workers_max : started;
@@ -180,7 +179,7 @@ result<void> validate(const run_options& options) {
     if (std::find(options.here.begin(), one, *one) != one)
       return invalid("--here: a process is listed twice");
   if (!options.here.empty() && !options.listen && !options.join)
-    return invalid("--here without --listen or --join: nobody could start the other processes");
+    return invalid("--here without --listen or --join: no host would start the other processes");
   for (const auto& [worker, unused] : options.slow_workers)
     if (worker >= started)
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
@@ -204,12 +203,31 @@ result<void> validate(const run_options& options) {
   return check_encryption(options);
 }
 
+namespace {
+
+result<void> check_text_file(const std::filesystem::path& file) {
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none))
+    return {errc::io_failed, "cannot write " + file.string() + ": it is a directory"};
+  if (std::filesystem::is_fifo(file, none)) // The run would wait for a reader.
+    return {errc::io_failed, "cannot write " + file.string() + ": it is a pipe"};
+  if (access(file.c_str(), F_OK) != 0)
+    return check_creation(file, file);
+  if (access(file.c_str(), W_OK) != 0)
+    return {errc::io_failed, "cannot write " + file.string() + ": " + std::strerror(errno)};
+  return {};
+}
+
+} // namespace
+
 result<void> check_outputs(const run_options& options,
                            const std::vector<std::filesystem::path>& inputs) {
   std::error_code none;
   std::vector<std::pair<std::string, std::filesystem::path>> outputs;
   if (options.report_file)
     outputs.emplace_back("--report", *options.report_file);
+  if (options.events_file)
+    outputs.emplace_back("--events", *options.events_file);
   if (options.export_file)
     outputs.emplace_back("--export", *options.export_file);
   if (options.checkpoint_directory)
@@ -228,18 +246,9 @@ result<void> check_outputs(const run_options& options,
         return {errc::invalid_argument, outputs[j].first + " and " + option + " are both "
                                           + path.string() + ": choose two names"};
   }
-  if (const auto& report = options.report_file) {
-    if (std::filesystem::is_directory(*report, none))
-      return {errc::io_failed, "cannot write " + report->string() + ": it is a directory"};
-    if (std::filesystem::is_fifo(*report, none)) // The end of the run would wait for a reader.
-      return {errc::io_failed, "cannot write " + report->string() + ": it is a pipe"};
-    if (access(report->c_str(), F_OK) != 0) {
-      if (auto created = check_creation(*report, *report); !created)
-        return created;
-    } else if (access(report->c_str(), W_OK) != 0) {
-      return {errc::io_failed, "cannot write " + report->string() + ": " + std::strerror(errno)};
-    }
-  }
+  for (const auto* text : {&options.report_file, &options.events_file})
+    if (auto writable = *text ? check_text_file(**text) : result<void>{}; !writable)
+      return writable;
   if (const auto& tensors = options.export_file) {
     if (auto known = storage::check_extension(*tensors); !known)
       return known;
@@ -247,7 +256,7 @@ result<void> check_outputs(const run_options& options,
       return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
     if (std::filesystem::is_fifo(*tensors, none))
       return {errc::io_failed, "cannot write " + tensors->string() + ": it is a pipe"};
-    // It is written under another name first.
+    // The run writes this file under another name first.
     return check_creation(tensors->string() + ".check", *tensors);
   }
   return {};

@@ -22,13 +22,12 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
                       "Write down in this directory in which order each chain applies which "
                       "pushes, and which values they were computed from: 64 bytes a push and "
                       "replica");
-  auto* replay =
-    group->add_option("--replay", options.replay_directory,
-                      "Compute again, in this process, what was recorded there; needs the same "
-                      "data and model, the rest is in the record");
+  auto* replay = group->add_option("--replay", options.replay_directory,
+                                   "Compute a recorded run again, in this process; needs the same "
+                                   "data and model, the rest is in the record");
   group
     ->add_option("--until", options.replay_seconds,
-                 "With --replay: only what was applied in so many seconds from the first step on")
+                 "With --replay: only the steps of the first SECONDS")
     ->needs(replay);
   group
     ->add_option("--compare", options.compare_file,
@@ -68,7 +67,7 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
   const auto& directory = *options.record_directory;
   if (!options.join)
     return storage::begin_trace(directory, job);
-  // The main host writes the job's file.
+  // The main host writes the job's file there.
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem)

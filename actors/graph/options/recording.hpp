@@ -1,4 +1,4 @@
-// The options --record and --replay of every program, and how they begin.
+// Declares and checks the options --record and --replay of every program, and begins a trace.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -15,20 +15,20 @@ class App;
 
 namespace troupe {
 
-/// Declares them in a group of their own, which is returned.
+/// Declares the options in a group of their own, and returns the group.
 CLI::App* declare_recording(CLI::App& app, run_options& options);
 
-/// Whether they fit the others. Errors: invalid_argument.
+/// Checks that they fit the other options. Errors: invalid_argument.
 result<void> validate_recording(const run_options& options);
 
 /// Makes the directory of --record, if that was given, before the first process starts.
 /// Errors: io_failed, in_use, invalid_argument (a job that could not be replayed).
 result<void> begin_recording(const run_options& options, const job_spec& job);
 
-/// What a server is told.
+/// Returns a server's options for its trace; nullopt without --record.
 std::optional<record_options> recording_of(const run_options& options);
-/// What a worker's router is told: the values of a gradient are to be read once, where that is
-/// written down.
+/// Returns the options of a worker's router. With --record the values for a gradient are read only
+/// once, as the trace records each read.
 router_options routing_of(const run_options& options);
 
 } // namespace troupe

@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-/// By growing force; the names that were used before stand behind them. "off" is not a measure.
+/// The measures by growing force, then their older names. "off" is not a measure.
 constexpr std::array<std::pair<std::string_view, straggler_measure>, 7> measures{{
   {"warn", straggler_measure::warned},
   {"rebalance", straggler_measure::rebalanced},
@@ -36,7 +36,7 @@ void read_measure(const std::string& text, run_options& options) {
                                                    "evict"};
 }
 
-/// The greatest force that does not break what the mode promises.
+/// Returns the strongest measure that keeps the guarantees of the mode.
 straggler_measure least_possible(const run_options& options) {
   if (options.sync.mode == consistency_mode::hogwild)
     return straggler_measure::warned;
@@ -50,14 +50,13 @@ void declare_stragglers(CLI::App& group, CLI::App& faults, run_options& options)
   group
     .add_option(
       "--backup-workers", options.backup_workers,
-      "bsp: so many more workers, which compute again what the slowest have not done yet; "
-      "the first copy counts")
+      "bsp: extra workers, which compute the slowest workers' batches again; the first copy counts")
     ->check(CLI::Range(0u, 1024u).description("0..1024"))
     ->capture_default_str();
   group
     .add_option_function<std::string>(
       "--stragglers", [&](const std::string& text) { read_measure(text, options); },
-      "What is done at most about a worker much slower than others: off, warn, "
+      "The strongest measure against a worker much slower than others: off, warn, "
       "rebalance (less work), demote (its updates are not waited for), evict (for a while)")
     ->default_str("evict; with --threads demote, with hogwild warn");
   faults
@@ -71,7 +70,7 @@ result<void> validate_stragglers(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  if (std::isnan(options.straggler_time_scale)) // A range lets it pass.
+  if (std::isnan(options.straggler_time_scale)) // CLI::Range accepts it.
     return invalid("--straggler-time-scale: nan is not a number from 1 to 20");
   if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)

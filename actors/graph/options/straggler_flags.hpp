@@ -1,4 +1,4 @@
-// The options that say what is done about slow workers, and about workers that may become slow.
+// Declares the options for slow workers, and for workers that may become slow.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -8,13 +8,13 @@
 
 namespace troupe {
 
-/// What is common in `group`, what is for experiments in `trials`.
+/// Declares the common options in `group`, and those for experiments in `trials`.
 void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options);
 
-/// Errors: invalid_argument.
+/// Checks these options. Errors: invalid_argument.
 result<void> validate_stragglers(const run_options& options);
 
-/// For the coordinator. Nullopt: nobody is compared.
+/// Returns the coordinator's rules; nullopt: workers' speeds are not compared.
 std::optional<straggler_options> straggler_rules(const run_options& options);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// Whether replayed parameters are those of the run, byte for byte.
+// Compares replayed parameters with those of the run, byte for byte.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,16 +11,17 @@
 
 namespace troupe {
 
-/// One array for each table of the job; of sparse tables empty.
+/// One array for each table of the job; empty for a sparse table.
 using dense_parameters = std::vector<std::vector<float>>;
 
-/// With a file that the run exported. The first difference as a line; empty: there is none.
+/// Compares with a file that the run exported. Returns the first difference as a line; empty: none.
 /// Errors: those of storage::read_tensors.
 result<std::string> difference_from_export(const std::filesystem::path& file, const job_spec& job,
                                            const dense_parameters& mine);
 
-/// With the newest checkpoint of the run: optimiser state and rows too. `mine`: of all partitions.
-/// Errors: those of storage::newest_good and storage::read, io_failed (there is none).
+/// Compares with the newest checkpoint of the run, including optimiser state and rows. `mine`: the
+/// images of all partitions. Returns as above.
+/// Errors: those of storage::newest_good and storage::read, io_failed (there is no checkpoint).
 result<std::string> difference_from_checkpoint(const std::filesystem::path& directory,
                                                const job_spec& job,
                                                const std::vector<partition_image>& mine);

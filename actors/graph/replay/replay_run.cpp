@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::chrono::seconds replay_show_interval{2};
 
-/// The trainer has to be that of the run; rates and the like are the record's.
+/// Checks that the trainer is that of the run. Rates and other options come from the trace.
 result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
   bool fits = recorded.name == mine.name && recorded.samples == mine.samples
               && recorded.tables.size() == mine.tables.size();
@@ -82,14 +82,14 @@ result<dense_parameters> final_parameters(const replay& done, const job_spec& jo
   return all;
 }
 
-/// The first difference from what --compare names; empty: there is none.
+/// Returns the first difference from the file or checkpoints of --compare; empty: none.
 result<std::string> difference(const std::filesystem::path& from, const job_spec& job,
                                const dense_parameters& mine, replay& done) {
   return std::filesystem::is_directory(from) ? difference_from_checkpoint(from, job, done.images())
                                              : difference_from_export(from, job, mine);
 }
 
-/// Options that change nothing here, "--lr, --workers".
+/// Returns the given options that have no effect here, "--lr, --workers".
 std::string idle_options(const run_options& options) {
   const std::set<std::string> used{"--replay", "--until", "--compare", "--export"};
   std::string names;

@@ -1,4 +1,4 @@
-// PROGRAM --replay DIR: what replays a record and says whether it came out the same.
+// Runs PROGRAM --replay DIR: replays a trace and reports whether the result is the same.
 #pragma once
 
 #include "actors/graph/graph.hpp"
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// Prints what it does; returns the program's exit status.
+/// Replays and prints its progress. Returns the program's exit status.
 int run_replay(const std::string& name, const run_options& options, const graph& described);
 
 } // namespace troupe

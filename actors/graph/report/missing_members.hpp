@@ -13,7 +13,7 @@
 namespace troupe {
 
 struct missing_options {
-  /// A member that is missing for so long is named. Shorter: ordinary restarts are named too.
+  /// A member that is missing for this time is named. A shorter time names ordinary restarts too.
   std::chrono::milliseconds patience{4000};
   /// The least time between two lines.
   std::chrono::milliseconds pause{5000};
@@ -23,7 +23,7 @@ struct missing_options {
 ///
 /// Invariants:
 /// (1) a line names all that were missing for `patience`, as far as list_of() does.
-/// (2) the same list makes one line, until one of them is there or another one is missing.
+/// (2) the same list makes one line, until one member is back or another one is missing.
 class missing_members {
 public:
   explicit missing_members(missing_options options = {}) : options_(options) {}

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::size_t bar_width_max = 40;
 constexpr std::size_t bar_width_min = 10;
-/// Where the terminal does not tell its size.
+/// Size of a terminal that does not tell its own.
 constexpr unsigned columns_default = 80;
 constexpr unsigned rows_default = 24;
-/// Pause between two lines where there is no terminal.
+/// Pause between two lines without a terminal.
 constexpr std::chrono::seconds line_pause{1};
-/// More than a screen shows.
+/// Events kept for a redraw, more than a screen shows.
 constexpr std::size_t events_kept = 200;
 
 constexpr std::string_view plain = "";
@@ -36,7 +36,7 @@ constexpr std::string_view plain_again = "\x1b[0m";
 constexpr std::string_view wrapping_off = "\x1b[?7l";
 constexpr std::string_view wrapping_on = "\x1b[?7h";
 
-/// A text of ASCII, and how it looks.
+/// A text of ASCII, and the escape sequence for its look.
 struct span_of_line {
   std::string text;
   std::string_view look = plain;
@@ -98,7 +98,7 @@ std::string time_text(std::chrono::nanoseconds elapsed) {
   return fmt::format("{}:{:02}:{:02}", full / 3600, full / 60 % 60, full % 60);
 }
 
-/// "812", "81.2k", "3.40M"
+/// Returns "812", "81.2k" or "3.40M".
 std::string count_text(double x) {
   if (x < 10e3)
     return fmt::format("{:.0f}", x);
@@ -117,7 +117,7 @@ bool is_loading(const process_progress& process) {
   return process.state == member_state::joining || process.state == member_state::restoring;
 }
 
-/// Returns "waiting for worker 2, server 3", or for "server 1 (restoring)" where none is away.
+/// Returns "waiting for worker 2, server 3", or for "server 1 (restoring)" if none is away.
 std::string missing_text(const progress_snapshot& x) {
   if (x.processes.empty())
     return "waiting for the coordinator";
@@ -148,7 +148,7 @@ std::vector<std::string> figures(const progress_snapshot& x) {
 std::string bar_line(const progress_snapshot& x, std::size_t columns, bool color) {
   const double done = fraction_done(x);
   const std::string before = fmt::format("{:<10}", name_of(x.phase));
-  // Rounded down: 100 % means all.
+  // The share is rounded down, so that 100 % means all.
   const std::string after =
     fmt::format(" {:3} %  {}", static_cast<int>(done * 100.0), time_text(x.elapsed));
   const std::size_t taken = before.size() + after.size() + 2;
@@ -222,21 +222,48 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
   return lines;
 }
 
+namespace {
+
+struct member_counts {
+  std::uint64_t active = 0, all = 0;
+};
+
+member_counts count_members(const progress_snapshot& snapshot) {
+  member_counts counts;
+  for (const auto& x : snapshot.processes) {
+    if (x.is_coordinator) // The snapshot has only dead ones.
+      continue;
+    ++counts.all;
+    const bool works = x.state == member_state::active || x.state == member_state::finished;
+    counts.active += works && !x.dead ? 1 : 0;
+  }
+  return counts;
+}
+
+} // namespace
+
 std::string render_line(const progress_snapshot& snapshot) {
   std::string line = fmt::format("{} {} {:.0f} %", time_text(snapshot.elapsed),
                                  name_of(snapshot.phase), 100.0 * fraction_done(snapshot));
   for (const std::string& figure : figures(snapshot))
     line += ", " + figure;
-  std::size_t active = 0;
-  std::size_t all = 0;
-  for (const auto& x : snapshot.processes) {
-    if (x.is_coordinator) // Shown only while it is dead.
-      continue;
-    ++all;
-    const bool works = x.state == member_state::active || x.state == member_state::finished;
-    active += works && !x.dead ? 1 : 0;
-  }
+  const auto [active, all] = count_members(snapshot);
   return line + fmt::format(", active members {}/{}", active, all);
+}
+
+job_event event_of(const progress_snapshot& snapshot) {
+  const auto [active, all] = count_members(snapshot);
+  job_event made{event_kind::progress,
+                 {{"phase", std::string{name_of(snapshot.phase)}},
+                  {"done", fraction_done(snapshot)},
+                  {"epoch", snapshot.epoch},
+                  {"rate", snapshot.samples_per_second},
+                  {"checkpoint", snapshot.checkpoint},
+                  {"active", active},
+                  {"members", all}}};
+  if (snapshot.loss)
+    made.fields.push_back({"loss", *snapshot.loss});
+  return made;
 }
 
 progress_display::progress_display(std::FILE* out, bool terminal, bool color)
@@ -297,9 +324,9 @@ progress_display::screen_size progress_display::size() const {
   return {told.ws_col, told.ws_row};
 }
 
-/// Puts the cursor where the block begins. What is drawn next overwrites what stands there, so that
-/// nothing flickers. A screen of another size may have cut the old block, wrapped it, or scrolled:
-/// nobody knows where it is, so everything is painted again.
+/// Puts the cursor where the block begins. The new block overwrites the old one, to avoid flicker.
+/// A screen of another size may have cut or wrapped the old block, or scrolled. Its place is then
+/// unknown, so everything is painted again.
 std::string progress_display::go_to_block(screen_size now) const {
   if (drawn_rows_ == 0)
     return "";
@@ -320,16 +347,16 @@ std::string progress_display::go_to_block(screen_size now) const {
   return text;
 }
 
-/// Each line ends the row it stands in; what is left of an older and longer block is cleared.
+/// Draws the block. Each line clears the rest of its row; the end of a longer old block is cleared.
 std::string progress_display::draw_block(screen_size now) {
   drawn_rows_ = 0;
   drawn_size_ = now;
   if (!last_)
     return "\x1b[J";
-  // One column stays free: behind a full line terminals differ in where the cursor is.
+  // One column stays free, as terminals differ in the cursor's place behind a full line.
   const unsigned columns = std::max(2u, now.columns) - 1;
   std::vector<std::string> lines = render(*last_, columns, color_);
-  // A block higher than the screen could not be reached again with the cursor.
+  // The cursor could not return to the begin of a block that is higher than the screen.
   const std::size_t rows = std::max(2u, now.rows - 1);
   if (lines.size() > rows) {
     const std::size_t hidden = lines.size() - rows + 1;

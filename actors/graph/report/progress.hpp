@@ -1,5 +1,5 @@
-// How a run looks while it goes on: one block of lines that is redrawn in place, events scrolling
-// by above it. Where the output is not a terminal: a plain line now and then, and the events.
+// Shows the progress of a run: one block of lines that is redrawn in place, with events scrolling
+// by above it. If the output is not a terminal, it prints the events and a plain line now and then.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -18,11 +18,11 @@ namespace troupe {
 struct process_progress {
   std::string name; ///< "server-0".
   member_state state = member_state::absent;
-  bool dead = false;             ///< Seen to die, no newer incarnation has come yet.
+  bool dead = false;             ///< It died, and no newer incarnation has come yet.
   std::uint32_t starts = 1;      ///< Incarnations so far.
   std::string detail;            ///< "clock 1204", "version 5310".
-  double bytes_per_second = 0.0; ///< Values that it sent and received, before any compression.
-  std::uint64_t rss_bytes = 0;   ///< Peak.
+  double bytes_per_second = 0.0; ///< Values sent and received, before any compression.
+  std::uint64_t rss_bytes = 0;   ///< Peak resident memory.
   bool is_coordinator = false;
 
   bool operator==(const process_progress&) const = default;
@@ -35,13 +35,13 @@ struct progress_snapshot {
   std::uint64_t batches = 0;
   double epoch = 0.0; ///< Passes done, with a fraction.
   std::uint64_t epochs = 0;
-  std::optional<double> loss;     ///< Mean training loss of late.
-  std::optional<double> accuracy; ///< Of the last evaluation.
+  std::optional<double> loss;     ///< Recent mean training loss.
+  std::optional<double> accuracy; ///< Accuracy of the last evaluation.
   double samples_per_second = 0.0;
-  double bytes_per_second = 0.0; ///< Of all workers, as they cross links; without links: values.
+  double bytes_per_second = 0.0; ///< All workers' bytes on links; without links: of values.
   double staleness_mean = 0.0;   ///< In versions.
   std::uint64_t staleness_max = 0;
-  std::uint64_t checkpoint = 0; ///< Newest committed; 0: none.
+  std::uint64_t checkpoint = 0; ///< Newest committed checkpoint; 0: none.
   std::vector<process_progress> processes;
 
   bool operator==(const progress_snapshot&) const = default;
@@ -51,34 +51,35 @@ struct progress_snapshot {
 std::string spoken_name(const process_progress& process);
 
 /// Returns the members that are away, in the order of the snapshot; if there are none, the members
-/// that load. Of several coordinators, one.
+/// that load. Several coordinators count as one.
 std::vector<process_progress> missing_processes(const progress_snapshot& snapshot);
 
-/// The lines of the block: a bar, the figures, one line for each process. None is wider than
-/// `columns` (escape sequences of `color` take no column).
+/// Returns the lines of the block: a bar, the figures, one line for each process. No line is wider
+/// than `columns` (escape sequences of `color` take no column).
 std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color);
-/// The same in one line, without process lines and colour. Members that have done all there is to
-/// do count as active; coordinators do not count.
+/// Returns the snapshot in one line, without processes and colour. Members that have finished their
+/// work count as active; coordinators do not count.
 std::string render_line(const progress_snapshot& snapshot);
+/// Returns what render_line() says as an event.
+job_event event_of(const progress_snapshot& snapshot);
 
-/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write, which
-/// leaves the terminal's settings as they were, so that a killed program leaves no trace.
+/// Writes progress to one stream. Thread safety: for one thread. Each update is a single write,
+/// which restores the terminal's settings, so that a killed program leaves them intact.
 class progress_display {
 public:
-  /// `terminal`: redraw with ANSI sequences, in colours where `color` is true too.
+  /// `terminal`: redraw with ANSI sequences, in colours if `color` is true as well.
   progress_display(std::FILE* out, bool terminal, bool color = true);
-  /// Returns whether `out` is a terminal that knows ANSI sequences: not where TERM is "dumb" or
-  /// missing.
+  /// Returns whether `out` is a terminal with ANSI sequences; false if TERM is "dumb" or missing.
   static bool is_terminal(std::FILE* out);
-  /// Returns false where the environment has a NO_COLOR that is not empty (no-color.org).
+  /// Returns false if the environment has a NO_COLOR that is not empty (no-color.org).
   static bool wants_color();
 
-  /// One line with its time. Control characters are replaced.
+  /// Writes one line with its time. Control characters are replaced.
   void event(const std::string& text, std::chrono::nanoseconds elapsed);
-  /// In a terminal at once, else at most one line per second (by snapshot.elapsed) and one for each
-  /// new phase.
+  /// Shows a snapshot: in a terminal at once, else in at most one line per second (by
+  /// snapshot.elapsed) and one line for each new phase.
   void show(const progress_snapshot& snapshot);
-  /// Leaves the last block standing; what is written next begins below it.
+  /// Leaves the last block on the screen; later output begins below it.
   void finish();
 
 private:
@@ -97,9 +98,9 @@ private:
   bool terminal_;
   bool color_;
   std::optional<progress_snapshot> last_;
-  std::size_t drawn_rows_ = 0;     ///< Rows of the block that stands on the screen.
-  screen_size drawn_size_;         ///< Size of the screen at that time.
-  std::deque<std::string> events_; ///< The last ones, for when the screen changes its size.
+  std::size_t drawn_rows_ = 0;     ///< Rows of the block on the screen.
+  screen_size drawn_size_;         ///< Size of the screen when the block was drawn.
+  std::deque<std::string> events_; ///< The last events, for a redraw at another screen size.
   std::optional<std::chrono::nanoseconds> line_at_;
   std::optional<job_phase> line_phase_;
 };

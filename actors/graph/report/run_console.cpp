@@ -13,6 +13,13 @@
 
 namespace troupe {
 
+namespace {
+
+// Between two events of progress in one phase.
+constexpr std::chrono::seconds progress_interval{1};
+
+} // namespace
+
 run_console::run_console(std::string program)
     : program_(std::move(program)),
       screen_(stdout, progress_display::is_terminal(stdout), progress_display::wants_color()) {}
@@ -30,14 +37,40 @@ void run_console::keep_in(const std::filesystem::path& run_directory,
   kept_.emplace(file_.get(), false);
 }
 
-void run_console::event(const std::string& text, std::chrono::nanoseconds elapsed) {
-  const auto line = printable(text);
+result<void> run_console::log_events(const std::filesystem::path& file,
+                                     const std::vector<std::string>& command) {
+  auto opened = event_log::open(file);
+  if (!opened)
+    return opened.error();
+  events_.emplace(std::move(*opened));
+  event({event_kind::run_started, {{"command", fmt::format("{}", fmt::join(command, " "))}}},
+        std::chrono::nanoseconds{0});
+  return {};
+}
+
+void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed) {
+  if (events_)
+    events_->write(what, elapsed, std::chrono::system_clock::now());
+  const auto line = printable(text_of(what));
+  if (line.empty())
+    return;
   screen_.event(line, elapsed);
   if (kept_)
     kept_->event(line, elapsed);
 }
 
+void run_console::log_progress(const progress_snapshot& now) {
+  if (!events_
+      || (progress_at_ && now.phase == progress_phase_
+          && now.elapsed < *progress_at_ + progress_interval))
+    return;
+  progress_at_ = now.elapsed;
+  progress_phase_ = now.phase;
+  events_->write(event_of(now), now.elapsed, std::chrono::system_clock::now());
+}
+
 void run_console::show(const progress_snapshot& now) {
+  log_progress(now);
   screen_.show(now);
   if (kept_)
     kept_->show(now);
@@ -60,26 +93,38 @@ void run_console::complain(const std::string& why) {
 void run_console::keep(const std::string& text) {
   if (!file_)
     return;
-  // A full disk costs this file, not the job.
+  // A full disk must not end the job, so errors are ignored.
   [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), file_.get());
   std::fflush(file_.get());
 }
 
-void take_evaluation(const evaluation_message& verdict, time_point now,
+void take_evaluation(const evaluation_message& what, time_point now,
                      std::chrono::nanoseconds elapsed, run_statistics& statistics,
                      run_console& console) {
-  if (!verdict.failed.empty())
-    console.event("no evaluation: " + verdict.failed, elapsed);
-  if (!verdict.found)
+  if (!what.failed.empty())
+    console.event({event_kind::evaluation_failed, {{"reason", what.failed}}}, elapsed);
+  if (!what.found)
     return;
-  const auto& found = *verdict.found;
+  const auto& found = *what.found;
+  job_event evaluated{event_kind::evaluated,
+                      {{"epoch", what.number}, {"loss", found.loss}, {"accuracy", found.accuracy}}};
+  if (found.auc)
+    evaluated.fields.push_back({"auc", *found.auc});
+  console.event(evaluated, elapsed);
   if (!found.note.empty())
-    console.event(found.note, elapsed);
+    console.event(note_of(found.note), elapsed);
   if (!std::isfinite(found.loss))
-    console.event("the loss of the evaluation is NaN or infinite: some values or predictions are "
-                  "beyond the range of float32",
-                  elapsed);
-  statistics.evaluated(verdict.number, found.loss, found.accuracy, found.auc, now);
+    console.event({event_kind::evaluation_not_finite, {}}, elapsed);
+  statistics.evaluated(what.number, found.loss, found.accuracy, found.auc, now);
+}
+
+result<void> log_events(const run_options& options, const std::vector<std::string>& command,
+                        run_console& console) {
+  if (options.events_file)
+    return console.log_events(*options.events_file, command);
+  if (options.mode() != run_mode::processes)
+    return {};
+  return console.log_events(options.run_directory / "events.jsonl", command);
 }
 
 bool leave_report(const run_options& options, const std::vector<std::string>& command,

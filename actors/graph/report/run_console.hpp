@@ -1,7 +1,9 @@
-// What a launcher says: on the screen, and in RUN/logs/console.log once there is a run directory.
+// Writes a launcher's output: on the screen, and in RUN/logs/console.log once there is a run
+// directory.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
+#include "actors/graph/report/event_log.hpp"
 #include "actors/graph/report/progress.hpp"
 #include "actors/graph/report/run_report.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
@@ -21,25 +23,30 @@ constexpr std::chrono::milliseconds launcher_interval{20};
 /// The time between two pictures of the progress.
 constexpr std::chrono::milliseconds show_interval{100};
 
-/// Thread safety: none.
+/// The output of one launcher. Thread safety: none.
 class run_console {
 public:
   explicit run_console(std::string program);
 
-  /// Where there can be no file there is the screen.
+  /// Keeps a copy of later output in the file. If it cannot be made, only the screen is used.
   void keep_in(const std::filesystem::path& run_directory, const std::vector<std::string>& command);
 
-  void event(const std::string& text, std::chrono::nanoseconds elapsed);
+  /// Writes events to the file, too. Errors: io_failed.
+  result<void> log_events(const std::filesystem::path& file,
+                          const std::vector<std::string>& command);
+
+  void event(const job_event& what, std::chrono::nanoseconds elapsed);
   void show(const progress_snapshot& now);
-  /// Leaves the last picture standing.
+  /// Leaves the last picture on the screen.
   void finish();
-  /// As it is, with its newline.
+  /// Writes a text as it is, with its newline.
   void say(const std::string& text);
-  /// On standard error, behind the program's name.
+  /// Writes an error to standard error, behind the program's name.
   void complain(const std::string& why);
 
 private:
   void keep(const std::string& text);
+  void log_progress(const progress_snapshot& now);
 
   struct close_file {
     void operator()(std::FILE* x) const { std::fclose(x); }
@@ -47,15 +54,24 @@ private:
   std::string program_;
   progress_display screen_;
   std::unique_ptr<std::FILE, close_file> file_;
-  std::optional<progress_display> kept_; ///< Writes to it.
+  std::optional<progress_display> kept_; ///< Writes to file_.
+  std::optional<event_log> events_;
+  std::optional<std::chrono::nanoseconds> progress_at_; ///< Time of the last progress event.
+  job_phase progress_phase_ = job_phase::gathering;
 };
 
-/// A judgement goes into the statistics; what it remarks, and why there is none, is an event.
-void take_evaluation(const evaluation_message& verdict, time_point now,
+/// Adds the result of an evaluation to the statistics. Its remarks and its error become events.
+void take_evaluation(const evaluation_message& what, time_point now,
                      std::chrono::nanoseconds elapsed, run_statistics& statistics,
                      run_console& console);
 
-/// To the file that was asked for, if one was. False: it could not be written, and that is said.
+/// Lets the console write events to the file of --events, or of the run directory if there is one.
+/// Errors: io_failed.
+result<void> log_events(const run_options& options, const std::vector<std::string>& command,
+                        run_console& console);
+
+/// Writes the report to the file of --report, if given. Returns false after an error, which it
+/// prints.
 bool leave_report(const run_options& options, const std::vector<std::string>& command,
                   const run_statistics& statistics, run_console& console);
 

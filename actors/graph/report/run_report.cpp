@@ -15,9 +15,9 @@ namespace {
 using std::chrono::nanoseconds;
 using json = nlohmann::ordered_json;
 
-/// Rates are taken over so long.
+/// Time over which rates are taken.
 constexpr std::chrono::seconds rate_window{5};
-/// Points of the training loss in a whole run.
+/// Number of points of the training loss in a whole run.
 constexpr std::uint64_t curve_points = 100;
 
 double seconds(nanoseconds x) { return std::chrono::duration<double>(x).count(); }
@@ -33,12 +33,12 @@ const char* role_name(role x) {
   return "process";
 }
 
-/// "server-0".
+/// Returns "server-0".
 std::string key_of(const process_name& who) {
   return std::string{role_name(who.role)} + "-" + std::to_string(who.index);
 }
 
-/// Whole where it is whole.
+/// Returns sum / by, as an integer if it is one.
 json divided(std::uint64_t sum, std::uint64_t by) {
   if (by == 0 || sum % by == 0)
     return by == 0 ? 0 : sum / by;
@@ -49,13 +49,13 @@ json summary_of(const histogram& x) {
   return {{"mean", x.mean()}, {"p99", x.quantile(0.99)}, {"max", x.max()}};
 }
 
-/// From a worker's question until all of its answer is there.
+/// Returns the times from a worker's request until all of its reply is there.
 json times_of(const histogram& x) {
   const auto at = [&](double q) { return milliseconds_of(x.quantile(q)); };
   return x.count() == 0 ? json() : json{{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1.0)}};
 }
 
-/// "asp", or where tables differ "asp, bsp" in their order.
+/// Returns "asp", or "asp, bsp" in the order of tables if they differ.
 template <class Text>
 std::string joined(const job_spec& job, Text text) {
   std::vector<std::string> seen;
@@ -124,7 +124,7 @@ void run_statistics::observe(const job_status& what, time_point now) {
   note_departures(what.servers, now);
   note_loss(now);
   note_pause(what.phase, now);
-  if (training_from_) // Batches of an earlier run arrive all at once, before.
+  if (training_from_) // Before, the batches of an earlier run arrive all at once.
     note_rate(now);
 }
 
@@ -144,10 +144,10 @@ void run_statistics::note_succession(const member_id& member, time_point now) {
   owner.missing_since.reset();
 }
 
-/// Servers that the job does not have any more. What they did others do now.
+/// Notes servers that the job no longer has. Others do their work now, so their deaths are over.
 void run_statistics::note_departures(const std::vector<server_id>& servers, time_point now) {
   if (servers.empty())
-    return; // Not said.
+    return; // The status names no servers.
   for (auto& [who, owner] : processes_) {
     owner.has_left =
       who.role == role::server && std::ranges::find(servers, server_id{who.index}) == servers.end();
@@ -166,7 +166,7 @@ void run_statistics::account(const member_status& status) {
   incarnation& x = position->second;
   process& owner = processes_[{status.member.role, status.member.index}];
   owner.rss_bytes_max = std::max(owner.rss_bytes_max, status.rss_bytes_max);
-  if (is_new && status.member.incarnation != incarnation_id{}) // That one is absent.
+  if (is_new && status.member.incarnation != incarnation_id{}) // A default one means absent.
     ++owner.starts;
   if (!dead_.contains(status.member)) {
     owner.present = status.member.incarnation;
@@ -269,7 +269,7 @@ void run_statistics::note_loss(time_point now) {
   curve_loss_count_ = count;
 }
 
-/// Looked at whenever orders come, every 100 ms at least: it is exact to that.
+/// Updates the longest pause at each status. It is exact to 100 ms, the time between two of them.
 void run_statistics::note_pause(job_phase phase, time_point now) {
   const auto count = total(&incarnation::acknowledged);
   if (phase != job_phase::training)
@@ -289,7 +289,7 @@ void run_statistics::note_rate(time_point now) {
       sample.bytes += x.activity();
   }
   const auto wire = total(&incarnation::wire_bytes_sent) + total(&incarnation::wire_bytes_received);
-  if (wire > 0) // Else there are no links, and the values are all that can be counted.
+  if (wire > 0) // Without links only the bytes of values can be counted.
     sample.bytes = wire;
   rates_.push_back(std::move(sample));
   while (rates_.size() > 2 && rates_[1].at + rate_window <= now)
@@ -334,7 +334,7 @@ std::uint64_t run_statistics::samples_done() const {
   return now - std::min(now, samples_at_start_);
 }
 
-// -- what others see --
+// -- results for callers --
 
 progress_snapshot run_statistics::snapshot(time_point now) const {
   progress_snapshot all;
@@ -354,7 +354,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
 
   const bool any_rate = rates_.size() > 1 && rates_.back().at > rates_.front().at;
   const double span = any_rate ? seconds(rates_.back().at - rates_.front().at) : 1.0;
-  // A rollback makes the work done smaller for a moment.
+  // A rollback decreases the work done for a moment.
   const auto rate = [&](std::uint64_t from, std::uint64_t to) {
     return any_rate && to > from ? static_cast<double>(to - from) / span : 0.0;
   };
@@ -363,7 +363,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     all.bytes_per_second = rate(rates_.front().bytes, rates_.back().bytes);
   }
   for (const auto& [key, owner] : processes_) {
-    // Nobody tells how a coordinator is: it is shown while it is dead.
+    // A coordinator reports no status, so it is shown only while it is dead.
     if (owner.has_left || (key.role == role::coordinator && !owner.dead))
       continue;
     process_progress line;
@@ -488,7 +488,7 @@ std::string run_statistics::to_json(const std::string& command) const {
                      {"sums", total(&incarnation::sums)},
                      {"device_sums", total(&incarnation::device_sums)},
                      {"left_out", left_out}};
-  // Of all workers together: without a batch to compute on; requests in front of a full link.
+  // Times of all workers together: without a batch to compute; with requests before a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
 

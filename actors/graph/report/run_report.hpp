@@ -1,5 +1,6 @@
-// What a run was like: counters of all processes added up, also of those that died, and what
-// recovery took. Feeds the progress display and the JSON report. It has no clock: time comes in.
+// Collects the figures of a run: sums of all processes' counters, also of processes that died, and
+// times of recovery. Feeds the progress display and the JSON report. It has no clock: callers pass
+// times.
 #pragma once
 
 #include "actors/graph/report/progress.hpp"
@@ -19,13 +20,13 @@
 
 namespace troupe {
 
-/// One death and what became of it.
+/// One death and its recovery.
 struct recovery {
   troupe::role role = role::server;
   std::uint32_t index = 0;
   time_point killed_at{0};
   time_point detected_at{0};
-  std::optional<time_point> recovered_at; ///< None: not (yet) recovered.
+  std::optional<time_point> recovered_at; ///< Nullopt: not (yet) recovered.
   std::uint64_t updates_rolled_back = 0;
 };
 
@@ -38,71 +39,71 @@ struct loss_point {
   std::optional<double> test_auc;
 };
 
-/// What an evaluation found, after whole passes.
+/// The result of an evaluation after whole passes.
 struct evaluation_result {
   double accuracy = 0.0;
   std::uint64_t epoch = 0;
-  std::uint64_t epochs = 0; ///< Of the job.
+  std::uint64_t epochs = 0; ///< Passes of the job.
 };
 
 /// Counters are cumulative per incarnation, and a server that loads partitions anew begins again
-/// at zero; both are noticed and added up. What a process counted after its last report is lost
-/// with it.
+/// at zero; both are noticed and added up. Counts after the last report of a process are lost with
+/// it.
 ///
 /// All times are of one clock that only grows.
 class run_statistics {
 public:
   explicit run_statistics(const job_spec& job);
 
-  /// The job has none (--sync allreduce): its report says so.
+  /// Takes note that the job has no servers (--sync allreduce), for the report.
   void without_servers() { has_servers_ = false; }
-  /// Without servers: so many batches were in the values when this run began.
+  /// Without servers: sets the number of batches in the values when this run began.
   void began_with(std::uint64_t batches) { batches_before_ = batches; }
   void job_started(time_point now);
-  /// The job is another one than its own host took it for; before anything is observed.
+  /// Replaces the job by that of the main host, before the first observe().
   void follow(const job_spec& job) { job_ = job; }
   void job_finished(time_point now);
   void observe(const job_status& what, time_point now);
-  /// Repeated calls for one incarnation count once. Without a call, observe() takes the time at
-  /// which a process was missed, once it sees its successor.
-  /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.
+  /// Counts a death; repeated calls for one incarnation count once. Without a call, observe()
+  /// counts it when it sees a successor, and takes the time at which the process was first missing.
+  /// `killed_at`: when it was killed, if that is known, else equal to `detected_at`.
   void process_died(const member_id& member, time_point killed_at, time_point detected_at);
-  /// The coordinator answers again after a death.
+  /// Takes note that a coordinator answers again after a death.
   void coordinator_back(time_point now);
-  /// After `pass` whole passes. `auc`: only where the problem is binary.
+  /// Adds an evaluation after `pass` whole passes. `auc`: only if the problem is binary.
   void evaluated(std::uint64_t epoch, double loss, double accuracy, std::optional<double> auc,
                  time_point now);
-  /// Peak resident memory of a process that observe() does not know: coordinator, launcher.
+  /// Sets the peak resident memory of a process that observe() does not see: coordinator, launcher.
   void resident_memory(const std::string& name, std::uint64_t bytes_max);
 
-  /// A death of a worker or server is recovered when a newer incarnation is active and has done
-  /// something since: a worker has a push acknowledged, a server's version moved on. Where no work
-  /// was left to do, the end of training with it active counts.
+  /// Returns all deaths. A death of a worker or server is recovered when a newer incarnation is
+  /// active and has made progress: a worker had a push acknowledged, a server's version moved on.
+  /// If no work was left, the end of training with the incarnation active counts.
   const std::vector<recovery>& recoveries() const { return recoveries_; }
 
   progress_snapshot snapshot(time_point now) const;
   std::optional<evaluation_result> last_evaluation() const;
 
-  /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
-  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only where it was given),
+  /// Returns the report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
+  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given),
   /// loss_curve, staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls,
   /// pushes {sent, acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received},
   /// wire_bytes {sent, received}, reducers {pushes, sums, device_sums, left_out}, idle_seconds,
   /// window_wait_seconds, request_ms {p50, p99, max}, recoveries, peak_rss_bytes {"server-0": ...}.
-  /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
-  /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
-  /// chains, and may be a fraction where a resend reached only some; without servers applied are
-  /// the batches that this run brought into the values. pulls are those of each
-  /// server, by index; waiting_pulls is the sum over servers.
+  /// Units: a push goes to every chain, whose head counts it. So the counts of heads (applied,
+  /// duplicates_dropped, their part of refused) are divided by the number of chains. They may be
+  /// fractions if a resend reached only some chains. Without servers, applied are the batches that
+  /// this run brought into the values. pulls are those of each server, by index; waiting_pulls is
+  /// the sum over servers.
   /// longest_pause_ms is the longest time in training without an acknowledged push, of any worker.
-  /// request_ms are times of the workers' requests; null where none was answered.
+  /// request_ms are times of the workers' requests; null if none was answered.
   /// idle_seconds and window_wait_seconds are sums over workers.
-  /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
-  /// frames of their requests and answers as they crossed links, 0 where there are none.
-  /// reducers: pushes of workers that were added up, what they became, how many of those sums
-  /// devices made, and how often a round did not wait for each worker {"worker-2": ...}.
-  /// samples_per_second counts each batch of the job once, over the time in which training went on;
-  /// seconds is from job_started to job_finished.
+  /// bytes are those of the workers: values, and the keys of pushed rows. wire_bytes are the whole
+  /// frames of their requests and replies on links, 0 without links.
+  /// reducers: pushes of workers that were added up, the resulting sums, the sums that devices
+  /// made, and the rounds that did not wait for a worker {"worker-2": ...}.
+  /// samples_per_second counts each batch of the job once, over the time of training; seconds is
+  /// from job_started to job_finished.
   std::string to_json(const std::string& command) const;
 
 private:
@@ -118,7 +119,7 @@ private:
     histogram last;
     void set(const histogram& value);
   };
-  /// All that one incarnation said.
+  /// All figures of one incarnation.
   struct incarnation {
     member_status status;
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
@@ -135,7 +136,7 @@ private:
     incarnation_id last_seen;
     std::optional<time_point> missing_since;
     bool dead = false;
-    bool has_left = false; ///< The job has no such server any more.
+    bool has_left = false; ///< The job no longer has this server.
     std::uint32_t starts = 0;
     std::uint64_t rss_bytes_max = 0;
   };
@@ -146,7 +147,7 @@ private:
     std::map<process_name, std::uint64_t> process_bytes;
   };
 
-  /// Deaths on other hosts are not told: there, a successor shows that its predecessor died.
+  /// Counts deaths on other hosts, which are not reported: a successor shows its predecessor's.
   void note_succession(const member_id& member, time_point now);
   void note_departures(const std::vector<server_id>& servers, time_point now);
   void account(const member_status& status);
@@ -155,7 +156,7 @@ private:
   void note_pause(job_phase phase, time_point now);
   void note_rate(time_point now);
   std::uint64_t samples_done() const;
-  /// Sum over all incarnations of all processes.
+  /// Returns the sum over all incarnations of all processes.
   std::uint64_t total(counter incarnation::*which) const;
   histogram merged(accumulated_histogram incarnation::*which) const;
   std::optional<double> last_of(std::optional<double> loss_point::*which) const;
@@ -167,7 +168,7 @@ private:
   std::optional<time_point> finished_at_;
   std::optional<time_point> training_from_;
   std::optional<time_point> training_until_;
-  std::uint64_t samples_at_start_ = 0; ///< A resumed job has some done already.
+  std::uint64_t samples_at_start_ = 0; ///< Samples that a resumed job had done already.
   job_phase phase_ = job_phase::gathering;
   std::uint64_t batches_done_ = 0;
   std::uint64_t checkpoint_ = 0;
@@ -180,7 +181,7 @@ private:
   double curve_loss_sum_ = 0.0;
   std::uint64_t curve_loss_count_ = 0;
   std::deque<rate_sample> rates_;
-  std::uint64_t acknowledged_ = 0; ///< Pushes, and when the last of them was.
+  std::uint64_t acknowledged_ = 0; ///< Acknowledged pushes; next, the time of the last one.
   std::optional<time_point> acknowledged_at_;
   time_point pause_max_{0};
 };

@@ -31,7 +31,7 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {
   std::string text = "stopped; ";
   if (checkpoint == 0) {
-    text += "nothing had been saved";
+    text += "no checkpoint was written";
   } else {
     const auto path = printable(options.checkpoint_directory.value_or("").string());
     const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
@@ -43,24 +43,29 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, b
   return text;
 }
 
-std::vector<std::string> lines_of_missed(const std::vector<kill_plan>& kills) {
-  std::vector<std::string> lines;
+job_event end_of_run(int status, const std::string& reason) {
+  return {event_kind::run_ended,
+          {{"status", static_cast<std::uint64_t>(status)}, {"reason", reason}}};
+}
+
+std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills) {
+  std::vector<job_event> events;
   for (const auto& plan : kills)
-    lines.push_back(fmt::format(
-      "--kill: {} was not killed: the run ended first (planned after {:.4g} s of training)",
-      to_string(plan.who), std::chrono::duration<double>(plan.after).count()));
-  return lines;
+    events.push_back({event_kind::kill_missed,
+                      {{"member", to_string(plan.who)},
+                       {"seconds", std::chrono::duration<double>(plan.after).count()}}});
+  return events;
 }
 
 std::string summary(const run_statistics& statistics) {
-  const auto judged = statistics.last_evaluation();
+  const auto last = statistics.last_evaluation();
   const auto& lost = statistics.recoveries();
   const auto recovered = std::count_if(lost.begin(), lost.end(),
                                        [](const auto& x) { return x.recovered_at.has_value(); });
   std::string text;
-  if (judged)
-    text += fmt::format("test accuracy {:.4f} after {} of {} passes\n", judged->accuracy,
-                        judged->epoch, judged->epochs);
+  if (last)
+    text += fmt::format("test accuracy {:.4f} after {} of {} epochs\n", last->accuracy, last->epoch,
+                        last->epochs);
   if (!lost.empty())
     text += fmt::format("{} of {} lost processes recovered\n", recovered, lost.size());
   return text;

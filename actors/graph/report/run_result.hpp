@@ -1,4 +1,4 @@
-// What is left of a run: the report, the exported parameters, and the last lines for the user.
+// Writes the results of a run: the report, the exported parameters, the last lines for the user.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
+#include "serialization/job_event.hpp"
 
 #include <filesystem>
 #include <string>
@@ -13,21 +14,24 @@
 
 namespace troupe {
 
-/// `parameters`: one array for each table of the job. Errors: io_failed, invalid_argument.
+/// Writes the parameters: one array for each table of the job. Errors: io_failed, invalid_argument.
 result<void> export_parameters(const std::filesystem::path& file, const job_spec& job,
                                std::vector<std::vector<float>> parameters);
 
-/// `json`: of run_statistics. Errors: io_failed.
+/// Writes the text of run_statistics::to_json(). Errors: io_failed.
 result<void> write_report(const std::filesystem::path& file, const std::string& json);
 
-/// Returns how a run that the user stopped goes on, and what it has not written. `checkpoint`: the
-/// newest one; 0: none. `exported`: whether the parameters were.
+/// Returns a text on a stopped run: how to continue it, and the file that was not written.
+/// `checkpoint`: the newest one; 0: none. `exported`: the parameters were exported.
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported);
 
-/// Returns a line for each kill of --kill that did not come about.
-std::vector<std::string> lines_of_missed(const std::vector<kill_plan>& kills);
+/// Returns the last event of a run. `reason`: empty unless it failed.
+job_event end_of_run(int status, const std::string& reason);
 
-/// Returns the accuracy and the recoveries, each a line where there is something to tell.
+/// Returns an event for each kill of --kill that did not happen.
+std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills);
+
+/// Returns a line for the accuracy and one for the recoveries; each is left out if there is none.
 std::string summary(const run_statistics& statistics);
 
 } // namespace troupe

@@ -9,10 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The pace is sampled over this time, and clocks are chosen as far ahead: orders take a few ms.
+/// The pace is sampled over this time, and clocks are chosen as far ahead. A desired state takes a
+/// few ms to arrive.
 constexpr auto sample_time = 500ms;
-/// A cut whose parts are not there by then never will be: a server's disk hangs, or a clock is
-/// stuck.
+/// A cut that is not complete by then never will be: a server's disk hangs, or a clock is stuck.
 constexpr auto cut_timeout = 60s;
 constexpr std::uint64_t margin_min = 2;
 

@@ -1,4 +1,4 @@
-// When checkpoints are cut, and how far the one under way is. A plain value.
+// Decides when checkpoints are cut, and follows the one under way. A plain value.
 #pragma once
 
 #include "base/clock.hpp"
@@ -19,33 +19,33 @@ struct schedule_options {
 
 /// Invariants:
 /// (1) numbers only grow, and at most one checkpoint is under way.
-/// (2) a checkpoint is committed only when all chains have brought their part of this number.
+/// (2) a checkpoint is committed only when all shards have delivered their part of this number.
 class checkpoint_schedule {
 public:
   /// `last_number`: no number up to this one may be used.
   checkpoint_schedule(const job_spec& job, schedule_options options, std::uint64_t last_number);
 
-  /// How far the cluster is. `clock`: clocks applied by the foremost chain; bsp only.
+  /// The progress of the cluster. `clock`: clocks applied by the foremost shard; bsp only.
   struct position {
     std::uint64_t settled = 0;
     std::uint64_t clock = 0;
   };
 
-  /// Notes the pace of clocks; call often.
+  /// Measures the pace of clocks; call it often.
   void observe(const position& where, time_point now);
-  /// Counts the interval from now: training began.
+  /// Counts the interval from now on: training began.
   void restart(const position& where, time_point now);
-  /// Whether the next one should be cut now. Not while one is under way, nor where nothing
-  /// happened.
+  /// Returns whether the next checkpoint should be cut now. False while one is under way, and if no
+  /// batch was settled since the last.
   bool due(const position& where, time_point now) const;
-  /// Begins the next one. bsp: at a clock far enough ahead that no server passes it before the
-  /// orders arrive; where `aligned`, at a multiple of schedule_options::clocks.
+  /// Begins the next checkpoint. In bsp it is cut at a clock far enough ahead that no server passes
+  /// it before the desired state arrives; if `aligned`, at a multiple of schedule_options::clocks.
   void begin(const position& where, time_point now, bool aligned);
 
-  /// Number and clock for the servers' orders; 0: none is asked for.
+  /// Return number and clock for the servers' desired state; 0: no checkpoint is asked for.
   std::uint64_t asked() const { return stage_ == stage::cutting ? number_ : 0; }
   std::uint64_t asked_clock() const { return stage_ == stage::cutting ? clock_ : 0; }
-  /// The newest number begun.
+  /// Returns the newest number begun.
   std::uint64_t number() const { return number_; }
   std::uint64_t clock() const { return clock_; }
   bool idle() const { return stage_ == stage::idle; }
@@ -53,15 +53,16 @@ public:
   bool committing() const { return stage_ == stage::committing; }
   bool overdue(time_point now) const;
 
-  /// Keeps a part of the one under way. Returns whether it is complete, and is now being committed.
+  /// Keeps a part of the checkpoint under way. Returns whether it is complete, and is now being
+  /// committed.
   bool add(const checkpoint_part& part);
   std::vector<checkpoint_part> parts() const;
-  /// Never uses `number`, nor one below it.
+  /// Skips numbers up to `number`.
   void skip_to(std::uint64_t number);
 
-  /// Gives up the one under way; nothing of it will be committed.
+  /// Gives up the checkpoint under way; no part of it will be committed.
   void abandon(time_point now);
-  /// The same because servers could not cut it: the next bsp clock will be further ahead.
+  /// Abandons it because servers could not cut it: the next bsp clock will be further ahead.
   void fail(time_point now);
   void committed(time_point now);
 
@@ -80,8 +81,8 @@ private:
   stage stage_ = stage::idle;
   std::uint64_t number_ = 0;
   std::uint64_t clock_ = 0;
-  position at_;         ///< Of the last cut.
-  time_point since_{0}; ///< Begin of the one under way, or end of the last one.
+  position at_;         ///< Position of the last cut.
+  time_point since_{0}; ///< Start of the one under way, or end of the last one.
   std::map<chain_id, checkpoint_part> parts_;
   std::uint32_t failures_ = 0; ///< In a row.
 

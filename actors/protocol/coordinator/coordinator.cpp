@@ -1,5 +1,6 @@
-// Events and phases; coordinator_servers.cpp, _resize.cpp, _checkpoints.cpp, _workers.cpp,
-// _stragglers.cpp and _orders.cpp have the rest.
+// Takes the events of the coordinator and moves it through its phases. The rest of the class is in
+// coordinator_servers.cpp, _resize.cpp, _checkpoints.cpp, _workers.cpp, _stragglers.cpp and
+// _orders.cpp.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -15,21 +16,21 @@ using namespace std::chrono_literals;
 
 /// A gap between two calls that only a suspended or starved coordinator explains.
 constexpr auto frozen_min = 1000ms;
-/// How long the end waits for the checkpoint that a stop asks for.
+/// The job waits this long at its end for the checkpoint that a stop asks for.
 constexpr auto stop_time = 10s;
 constexpr auto last_retry_pause = 1000ms;
-/// Between two searches for a checkpoint, when the first one failed.
+/// Pause between two searches for a checkpoint, when the first one failed.
 constexpr auto search_pause = 1000ms;
 /// Events kept for the observers.
 constexpr std::size_t events_max = 50;
-/// Strangers remembered, so that each is told of once.
+/// Members remembered, so that one event tells of each.
 constexpr std::size_t unknown_members_max = 1000;
 /// Observers at a time: one for each host that joined.
 constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
 constexpr std::size_t named_members_max = 20;
-/// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server
-/// wrote have left no trace, but a server that waits for such a cut would take ours for it.
+/// Checkpoint numbers skipped for each earlier term. A number that was asked for and that no server
+/// wrote left no trace; a server that still waits for that cut would confuse it with a new one.
 constexpr std::uint64_t numbers_skipped = 8;
 
 bool well_formed(const status_message& what) {
@@ -42,7 +43,7 @@ bool well_formed(const status_message& what) {
   return false;
 }
 
-/// What counts of it for this job.
+/// Drops the parts of the stored state that do not hold for this job.
 storage::coordinator_state fitting(storage::coordinator_state stored, const job_spec& job,
                                    std::uint64_t fingerprint) {
   if (stored.job != fingerprint) {
@@ -84,7 +85,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     ++state_.term;
   state_.job = fingerprint_;
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
-  // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
+  // All numbers begin with the term, so that none repeats a number of an earlier coordinator.
   next_lease_ = mutated(mutation::lease_ids_again) ? 1 : (state_.term << 32) + 1;
   for (std::size_t index = 0; index < chains_.size(); ++index) {
     auto& chain = chains_[index];
@@ -102,7 +103,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   follow_records(now);
   persist(effects);
   if (recovering_)
-    notify("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
+    notify({event_kind::coordinator_restarted, {{"term", state_.term}}}, effects);
   if (options_.resume && options_.checkpoints && !known) { // Else when a server needs one.
     finding_ = true;
     effects.push_back(find_checkpoint_effect{unreadable_});
@@ -117,7 +118,7 @@ void coordinator::receive(const status_message& what, time_point now,
   notice_pause(now);
   if (what.job != fingerprint_) {
     if (unknown_members_.size() < unknown_members_max && unknown_members_.insert(what.from).second)
-      notify(name_of(what.from) + " belongs to another job and is ignored", effects);
+      notify({event_kind::member_of_other_job, {{"member", name_of(what.from)}}}, effects);
     return;
   }
   if (!well_formed(what))
@@ -143,7 +144,7 @@ void coordinator::receive(const status_message& what, time_point now,
   answer(what.from, now, effects);
 }
 
-/// Seats that a job can have; more of them are someone's mistake.
+/// Returns whether a job can have this slot; a larger index is a mistake of its user.
 bool coordinator::may_belong(const member_id& who) const {
   if (who.role != role::observer)
     return who.index < (who.role == role::server ? servers_max : workers_max);
@@ -156,7 +157,7 @@ bool coordinator::may_belong(const member_id& who) const {
 void coordinator::tick(time_point now, coordinator_effects& effects) {
   notice_pause(now);
   for (const auto& who : members_.silent(now, options_.liveness_timeout)) {
-    if (who.role == role::observer) // It holds nothing, so nobody has to know that it is dead.
+    if (who.role == role::observer) // It holds nothing, so its death does not matter.
       members_.leave(who);
     else if (!recovering_ && !acts_in_a_chain(who))
       lose(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms", now,
@@ -182,13 +183,13 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
   if (!finding_)
     return;
   if (what.newest && std::ranges::find(unreadable_, what.newest->checkpoint) != unreadable_.end()) {
-    effects.push_back(find_checkpoint_effect{unreadable_}); // A server has just tried that one.
+    effects.push_back(find_checkpoint_effect{unreadable_}); // A server has just failed to read it.
     return;
   }
   finding_ = search_failing_ = false;
   search_again_at_.reset();
   for (const auto& refused : what.refused)
-    notify("checkpoint passed over: " + refused.text, effects);
+    notify({event_kind::checkpoint_skipped, {{"reason", refused.text}}}, effects);
   // Only what was committed can be damaged.
   const bool had_one = state_.committed > 0
                        || std::any_of(what.refused.begin(), what.refused.end(),
@@ -198,15 +199,15 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
                                     : what.refused.front().text;
     for (std::size_t i = 1; i < what.refused.size(); ++i)
       why += "; " + what.refused[i].text;
-    give_up("no checkpoint can be restored, and to start over would discard what was trained: "
+    give_up("no checkpoint can be restored, and a restart would discard the training so far: "
               + why,
             now, effects);
     return;
   }
   if (!what.newest)
-    notify(job_.durability == durability_mode::log
-             ? "no checkpoint yet: servers look into their logs"
-             : "no checkpoint yet: what was lost starts over",
+    notify({job_.durability == durability_mode::log ? event_kind::reading_logs
+                                                    : event_kind::no_checkpoint,
+            {}},
            effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
   if (*restore_ > state_.committed) {
@@ -225,7 +226,7 @@ void coordinator::search_failed(const failure& why, time_point now, coordinator_
     return;
   }
   if (!std::exchange(search_failing_, true))
-    notify(text + "; trying again", effects);
+    notify({event_kind::checkpoint_search_failed, {{"reason", text}}}, effects);
   search_again_at_ = now + search_pause;
 }
 
@@ -244,14 +245,14 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
     persist(effects);
     last_failures_ = 0;
     restore_.reset();
-    notify("checkpoint " + std::to_string(checkpoint) + " committed", effects);
+    notify({event_kind::checkpoint_committed, {{"checkpoint", checkpoint}}}, effects);
   } else {
     checkpoint_failed(outcome.error().text, now, effects);
   }
   decide(now, effects);
 }
 
-/// If the coordinator itself did not run for a while, silence proves nothing.
+/// Extends all deadlines if the coordinator itself did not run: silence then proves nothing.
 void coordinator::notice_pause(time_point now) {
   if (now - last_call_ > frozen_min) {
     const auto gap = now - last_call_;
@@ -270,7 +271,9 @@ void coordinator::welcome(const status_message& what, time_point now,
     return;
   const bool again = !seen_.insert({who.role, who.index}).second;
   if (phase_ != job_phase::stopped)
-    notify(name_of(who) + (again ? " rejoined" : " joined"), effects);
+    notify(
+      {again ? event_kind::member_rejoined : event_kind::member_joined, {{"member", name_of(who)}}},
+      effects);
   if (who.role == role::worker) {
     auto& worker = workers_[who.index] = {};
     set_stage(worker, admission::out);
@@ -281,7 +284,7 @@ void coordinator::welcome(const status_message& what, time_point now,
       straggler_events events;
       detector_->joined({who.index}, std::get<worker_status>(what.body).host, now, events);
       for (const auto& event : events)
-        notify(event.reason, effects);
+        notify(event.what_happened, effects);
       worker.measure = measure_of({who.index});
     }
     return;
@@ -298,11 +301,11 @@ void coordinator::take(const member_id& from, const worker_status& body, time_po
   if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
   if (frozen_ || body.generation != state_.generation)
-    return; // Leases of another history.
+    return; // These leases belong to another history.
   if (ledger_.progress({from.index}, body.leases, recovering_))
     outdate({from.index});
-  // Leases go to admitted workers only. Not all that it has pushed need be applied, so servers are
-  // not told that its clock is body.clock: they hear that from itself.
+  // Only admitted workers get leases. Some of its pushes may not be applied yet, so servers are not
+  // told that its clock is body.clock: the worker's own requests tell them.
   if (recovering_ && ledger_.holds_work({from.index})) {
     set_stage(worker, admission::admitted);
     worker.adopted = true;
@@ -314,10 +317,7 @@ void coordinator::take(const member_id& from, const server_status& body, time_po
                        coordinator_effects& effects) {
   for (const auto& mine : body.chains) {
     if (mine.chain.value >= chains_.size() || mine.marks.end().value > job_.batches()) {
-      notify_once(from,
-                  name_of(from) + " reports chains or batches that the job does not have and"
-                    + " is ignored",
-                  effects);
+      notify_once(from, {event_kind::member_inconsistent, {{"member", name_of(from)}}}, effects);
       return;
     }
   }
@@ -331,12 +331,12 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
                        coordinator_effects& effects) {
   for (const auto& death : body.deaths) {
     if (!members_.buried(death.member))
-      lose(death.member, "its process ended", now, effects);
+      lose(death.member, "process ended", now, effects);
   }
   reconcile(from, body.resize, now, effects);
-  if (from.index != 0) { // Joined later: it may leave, the job goes on.
+  if (from.index != 0) { // It joined later: it may leave, and the job goes on.
     if (!body.failed.empty())
-      notify_once(from, "a joined launcher gave up: " + body.failed, effects);
+      notify_once(from, {event_kind::launcher_failed, {{"reason", body.failed}}}, effects);
     return;
   }
   observed_at_ = now;
@@ -348,7 +348,7 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
 
 // -- phases -------------------------------------------------------------------------------------
 
-/// Brings everything up to date with what is known. It may run at any time, any number of times.
+/// Updates all decisions from the present state. It may run at any time, any number of times.
 void coordinator::decide(time_point now, coordinator_effects& effects) {
   end_recovery(now, effects);
   if (!recovering_ && phase_ != job_phase::stopped) {
@@ -392,7 +392,7 @@ void coordinator::begin_training(time_point now, coordinator_effects& effects) {
   training_since_ = now;
   last_checkpoint_ = 0;
   schedule_.restart(position(), now);
-  notify("training with " + std::to_string(workers_.size()) + " workers", effects);
+  notify({event_kind::training_started, {{"workers", workers_.size()}}}, effects);
 }
 
 void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
@@ -417,7 +417,7 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
     phase_ = job_phase::stopped;
 }
 
-/// The last checkpoint: of the whole work, or of what there is when the user asked to stop.
+/// Takes the last checkpoint: of the whole work, or of the present state if the user asked to stop.
 void coordinator::finish(time_point now, coordinator_effects& effects) {
   const bool saved = !options_.checkpoints || mutated(mutation::finished_unsaved)
                      || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
@@ -428,7 +428,7 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
   if (saved) {
     phase_ = job_phase::finished;
     observed_at_ = std::max(observed_at_, now);
-    notify("all " + std::to_string(job_.batches()) + " batches are applied", effects);
+    notify({event_kind::batches_applied, {{"batches", job_.batches()}}}, effects);
     return;
   }
   if (schedule_.cutting() && schedule_.number() != last_checkpoint_)
@@ -446,7 +446,7 @@ void coordinator::stop(time_point now, coordinator_effects& effects) {
     phase_ = job_phase::stopped;
     return;
   }
-  notify("stopping on request", effects);
+  notify({event_kind::stop_requested, {}}, effects);
   phase_ = job_phase::finishing;
 }
 
@@ -455,7 +455,7 @@ void coordinator::fail(const std::string& why, coordinator_effects& effects) {
     return;
   phase_ = job_phase::stopped;
   failed_ = why;
-  notify("the job failed: " + why, effects);
+  notify({event_kind::job_failed, {{"reason", why}}}, effects);
 }
 
 void coordinator::tell_who_is_missing(coordinator_effects& effects) {
@@ -474,26 +474,26 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
   }
   if (names.empty())
     return;
-  std::string text = "waiting for " + names.front();
+  std::string text = names.front();
   for (std::size_t i = 1; i < std::min(names.size(), named_members_max); ++i)
     text += ", " + names[i];
   if (names.size() > named_members_max)
     text += " and " + std::to_string(names.size() - named_members_max) + " more";
-  notify(text, effects);
+  notify({event_kind::members_missing, {{"members", text}}}, effects);
 }
 
-void coordinator::notify_once(const member_id& about, const std::string& event,
+void coordinator::notify_once(const member_id& about, job_event what,
                               coordinator_effects& effects) {
   if (notified_.size() < unknown_members_max && notified_.insert(about).second)
-    notify(event, effects);
+    notify(std::move(what), effects);
 }
 
-void coordinator::notify(const std::string& event, coordinator_effects& effects) {
-  events_.push_back(event);
+void coordinator::notify(job_event what, coordinator_effects& effects) {
+  events_.push_back(what);
   if (events_.size() > events_max)
     events_.pop_front();
   ++events_total_;
-  effects.push_back(event_effect{event});
+  effects.push_back(event_effect{std::move(what)});
 }
 
 void coordinator::persist(coordinator_effects& effects) {

@@ -1,4 +1,4 @@
-// Marks and checkpoints: what is done for good, what has to be done again, and what is saved.
+// Compares the batches that servers have applied, queues missing ones again, and runs checkpoints.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-/// Attempts at the last checkpoint before the job fails: its disk is full, most likely.
+/// Attempts at the last checkpoint before the job fails: most likely its disk is full.
 constexpr std::uint32_t last_failures_max = 5;
 
 std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
@@ -17,7 +17,7 @@ std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
 
 } // namespace
 
-// -- marks --------------------------------------------------------------------------------------
+// -- applied batches ----------------------------------------------------------------------------
 
 void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before,
                                     const batch_set& after, coordinator_effects& effects) {
@@ -25,14 +25,20 @@ void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before
   const auto count = count_missing(before, after);
   rolled_back_[chain.lost_by] += count;
   chain.lost_marks = {};
-  const auto base_checkpoint = placement_.records()[index].base_checkpoint;
-  if (chain.report.recovered && count == 0)
-    return notify("chain " + std::to_string(index) + " goes on with what its server kept", effects);
-  const auto from = base_checkpoint == 0
-                      ? std::string{" started over: "}
-                      : " restored from checkpoint " + std::to_string(base_checkpoint) + ": ";
-  notify("chain " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
-         effects);
+  const auto& record = placement_.records()[index];
+  const auto base_checkpoint = record.base_checkpoint;
+  if (chain.report.recovered && count == 0) {
+    job_event recovered{event_kind::shard_recovered, {{"shard", std::uint64_t{index}}}};
+    if (!record.active.members.empty())
+      recovered.fields.push_back({"member", name_of(record.active.members.front())});
+    return notify(std::move(recovered), effects);
+  }
+  job_event restored{base_checkpoint == 0 ? event_kind::shard_restarted
+                                          : event_kind::shard_restored,
+                     {{"shard", std::uint64_t{index}}, {"updates", count}}};
+  if (base_checkpoint > 0)
+    restored.fields.push_back({"checkpoint", base_checkpoint});
+  notify(std::move(restored), effects);
 }
 
 void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
@@ -50,7 +56,7 @@ void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
   audit_needed_ = false;
   audited_at_ = now;
   if (const auto count = ledger_.audit(common_marks(), false); count > 0)
-    notify(std::to_string(count) + " batches will be done again", effects);
+    notify({event_kind::batches_recomputed, {{"batches", count}}}, effects);
 }
 
 void coordinator::begin_generation(time_point now, coordinator_effects& effects) {
@@ -65,12 +71,12 @@ void coordinator::begin_generation(time_point now, coordinator_effects& effects)
     chain.lost_marks = {};
   schedule_.restart(position(), now);
   audited_at_ = now;
-  notify("all chains go on from clock " + std::to_string(clocks_of(marks)) + " (generation "
-           + std::to_string(state_.generation.value) + ")",
+  notify({event_kind::all_rolled_back,
+          {{"clock", clocks_of(marks)}, {"generation", state_.generation.value}}},
          effects);
 }
 
-/// Finished batches whose marks do not come: an acknowledgement that was lost with its server.
+/// Queues finished batches that stay unapplied: their acknowledgement was lost with its server.
 void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
   if (recovering_ || frozen_ || !all_serving() || phase_ == job_phase::stopped) {
     audited_at_ = now;
@@ -80,9 +86,7 @@ void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
     return;
   audited_at_ = now;
   if (const auto count = ledger_.audit(common_marks(), true); count > 0)
-    notify(std::to_string(count)
-             + " finished batches are missing on a server and will be done again",
-           effects);
+    notify({event_kind::batches_missing, {{"batches", count}}}, effects);
 }
 
 batch_set coordinator::common_marks() const {
@@ -145,14 +149,17 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
                                     coordinator_effects& effects) {
   const auto number = schedule_.number();
   schedule_.fail(now);
-  notify("checkpoint " + std::to_string(number) + " failed: " + why, effects);
+  notify({event_kind::checkpoint_failed, {{"checkpoint", number}, {"reason", why}}}, effects);
   if (number == last_checkpoint_ && ++last_failures_ >= last_failures_max && !stop_deadline_)
     fail("the last checkpoint cannot be written: " + why, effects);
 }
 
 void coordinator::scrub_failed(const failure& why, coordinator_effects& effects) {
   restore_.reset(); // It may be that one.
-  notify(why.text + (why.code == errc::damaged ? "; it will not be used" : ""), effects);
+  notify(
+    {why.code == errc::damaged ? event_kind::checkpoint_damaged : event_kind::checkpoint_unreadable,
+     {{"reason", why.text}}},
+    effects);
 }
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// What members are told: orders as functions of the coordinator's state.
+// Makes the desired state of each member, as a function of the coordinator's state.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/clock_table.hpp"
@@ -12,11 +12,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A report is answered if so much time passed since the last orders: they may have been lost.
+/// A status is answered if this time has passed since the last desired state, which may be lost.
 constexpr auto repeat_after = 100ms;
 
-/// Whether a member must hear of the difference at once. Observers wait for the next report when
-/// only counters moved.
+/// Returns whether a member must get the new desired state at once. Observers wait for their next
+/// status when only counters moved.
 bool differs(const desired_state& now_valid, const desired_state& sent) {
   if (now_valid.stop != sent.stop || now_valid.failed != sent.failed)
     return true;
@@ -67,7 +67,7 @@ void coordinator::send(member_entry& to, desired_state what, time_point now,
   effects.push_back(send_effect{std::move(what)});
 }
 
-/// To someone who is no member: it must end.
+/// Tells a process that is not a member to end.
 void coordinator::reject_member(const member_id& who, const std::string& why,
                                 coordinator_effects& effects) {
   desired_state what{who, state_.term, next_desired_++, true, why, {}};

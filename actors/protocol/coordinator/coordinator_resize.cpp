@@ -1,4 +1,4 @@
-// Servers that come and go while the job runs: what users wish, and when it is done.
+// Adds and drains servers while the job runs: checks the requests, and follows their progress.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -7,6 +7,14 @@
 #include <algorithm>
 
 namespace troupe {
+
+namespace {
+
+job_event about_server(event_kind kind, const server_id& server) {
+  return {kind, {{"member", name_of({role::server, server.value, {}})}}};
+}
+
+} // namespace
 
 std::set<server_id> coordinator::slots() const {
   if (!state_.servers.empty())
@@ -17,12 +25,12 @@ std::set<server_id> coordinator::slots() const {
   return all;
 }
 
-// -- wishes -------------------------------------------------------------------------------------
+// -- requests -----------------------------------------------------------------------------------
 
 void coordinator::reconcile(const member_id& from, const resize& wanted, time_point now,
                             effects_ref effects) {
   auto* record = members_.find(from);
-  // It comes again with each report.
+  // Each status repeats the request.
   if (recovering_ || phase_ == job_phase::stopped || record == nullptr || record->obeyed == wanted)
     return;
   auto draining = state_.draining;
@@ -43,16 +51,16 @@ void coordinator::reconcile(const member_id& from, const resize& wanted, time_po
     assign_slot(server, now, effects);
   for (const auto& server : draining)
     if (!state_.draining.contains(server))
-      notify(name_of({role::server, server.value, {}}) + " is to leave", effects);
+      notify(about_server(event_kind::server_draining, server), effects);
   for (const auto& server : state_.draining)
     if (!draining.contains(server))
-      notify(name_of({role::server, server.value, {}}) + " stays", effects);
+      notify(about_server(event_kind::drain_cancelled, server), effects);
   state_.draining = std::move(draining);
   ++placements_;
   persist(effects);
 }
 
-/// Empty: none.
+/// Returns the reason to refuse the request; empty: it can be granted.
 std::string coordinator::rejection_to(const resize& wanted) const {
   auto staying = slots();
   for (const auto& server : wanted.add) {
@@ -79,7 +87,7 @@ std::string coordinator::rejection_to(const resize& wanted) const {
                      job_.replicas);
 }
 
-/// From now on the job has this server, which need not be there yet.
+/// Adds the server to the job; it need not be present yet.
 void coordinator::assign_slot(const server_id& server, time_point now, effects_ref effects) {
   auto all = slots();
   if (!all.insert(server).second)
@@ -87,19 +95,19 @@ void coordinator::assign_slot(const server_id& server, time_point now, effects_r
   state_.servers = std::move(all);
   newcomers_.insert(server);
   gone_[server.value] = now;
-  notify(name_of({role::server, server.value, {}}) + " is added", effects);
+  notify(about_server(event_kind::server_added, server), effects);
 }
 
-// -- what becomes of them -----------------------------------------------------------------------
+// -- progress -----------------------------------------------------------------------------------
 
-/// Another host may lend one that nobody asked for.
+/// Adds the server to the job if no request did: another host may lend one.
 void coordinator::welcome_server(const member_id& who, time_point now, effects_ref effects) {
   if (!slots().contains({who.index})) {
     assign_slot({who.index}, now, effects);
     persist(effects);
   }
   servers_[who.index] = {who, {}, now, 0};
-  gone_[who.index] = now; // Until it was told of the chains.
+  gone_[who.index] = now; // Until its status names the chains.
   ++placements_;
 }
 
@@ -108,32 +116,30 @@ void coordinator::settle_newcomers(time_point now, effects_ref effects) {
     return;
   for (const auto& server : expected_servers(now))
     if (newcomers_.contains(server))
-      return; // Chains wait for it.
+      return; // Chains wait for this server.
   std::vector<std::size_t> loads;
   for (const auto& [index, server] : servers_)
     if (!state_.draining.contains({index}))
       loads.push_back(placement_.load({index}));
   if (loads.empty() || std::ranges::max(loads) > std::ranges::min(loads) + 1)
-    return; // A move waits for reports.
+    return; // A move waits for statuses.
   std::erase_if(newcomers_, [&](const server_id& server) {
     const auto found = servers_.find(server.value);
     const auto load = placement_.load(server);
     if (found == servers_.end() || gone_.contains(server.value)
         || !placement_.is_trusted(found->second.id))
       return false;
-    notify(fmt::format("{} holds {}", name_of(found->second.id),
-                       load == 0   ? "no chain, as there are not enough"
-                       : load == 1 ? "1 chain"
-                                   : fmt::format("{} chains", load)),
+    notify({load == 0 ? event_kind::server_idle : event_kind::server_placed,
+            {{"member", name_of(found->second.id)}, {"shards", load}}},
            effects);
     ++placements_;
     return true;
   });
 }
 
-/// Who holds nothing any more is ordered to end, and then the job has no such server.
+/// Tells drained servers that hold no chain any more to end, and removes them from the job.
 void coordinator::release_drained(time_point now, effects_ref effects) {
-  // After a restart of the coordinator one that was not heard may still come.
+  // After a restart of the coordinator, a server that was not heard yet may still come.
   const bool may_come = now - started_at_ <= options_.liveness_timeout && state_.term > 1;
   const auto draining = state_.draining;
   for (const auto& server : draining) {
@@ -148,7 +154,7 @@ void coordinator::release_drained(time_point now, effects_ref effects) {
     newcomers_.erase(server);
     gone_.erase(server.value);
     ++placements_;
-    notify(name_of({role::server, server.value, {}}) + " is empty and leaves", effects);
+    notify(about_server(event_kind::server_drained, server), effects);
     persist(effects);
     if (found == servers_.end())
       continue;

@@ -1,4 +1,4 @@
-// Servers and chains: what a loss means, which generation of a chain begins when, and the view.
+// Decides the effects of a lost server, starts generations of chains, and makes the view.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -10,17 +10,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How much longer than others a server is waited for that acts in a chain.
+/// A server that acts in a chain is waited for this many times longer than others.
 constexpr int patience_with_the_last = 6;
 
 bool is_member(const chain_config& config, const member_id& who) {
   return std::find(config.members.begin(), config.members.end(), who) != config.members.end();
 }
 
-/// It cannot do what it is to do, for a reason that lies with itself.
+/// Returns whether the server cannot serve its chain, for a reason of its own.
 bool has_failed(const replica_status& what) { return !what.failed.empty() && what.unreadable == 0; }
 
-/// A generation whose server had not kept all that was acknowledged in the one before.
+/// Returns whether the new generation's server had not kept all acknowledged pushes of the last
+/// one.
 bool has_partial_state(const chain_metadata& record, const replica_status& what) {
   return record.proposed && record.active.config != config_id{} && !what.recovered
          && what.status.complete && what.status.generation == record.proposed->generation
@@ -29,13 +30,13 @@ bool has_partial_state(const chain_metadata& record, const replica_status& what)
 
 } // namespace
 
-// -- who is there -------------------------------------------------------------------------------
+// -- presence -----------------------------------------------------------------------------------
 
 void coordinator::lose(const member_id& who, const std::string& why, time_point now,
                        coordinator_effects& effects) {
   if (!members_.mark_dead(who)) {
     if (who.role == role::server)
-      lose_server(who, now); // It may have been one before this coordinator began.
+      lose_server(who, now); // It may have been a member of an earlier coordinator.
     return;
   }
   if (who.role == role::worker) {
@@ -46,13 +47,14 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
     if (detector_)
       detector_->left({who.index}, now);
     if (phase_ != job_phase::stopped)
-      notify(name_of(who) + " lost: " + std::to_string(ledger_.remaining() - before)
-               + " batches go to others (" + why + ")",
-             effects);
+      notify(
+        {event_kind::worker_lost,
+         {{"member", name_of(who)}, {"reason", why}, {"batches", ledger_.remaining() - before}}},
+        effects);
     return;
   }
   if (phase_ != job_phase::stopped)
-    notify(name_of(who) + " lost (" + why + ")", effects);
+    notify({event_kind::server_lost, {{"member", name_of(who)}, {"reason", why}}}, effects);
   servers_.erase(who.index);
   gone_[who.index] = now;
   lose_server(who, now);
@@ -71,7 +73,7 @@ void coordinator::lose_server(const member_id& who, time_point now) {
   }
 }
 
-/// Members of chains that do not report, or not as they should.
+/// Handles members of chains that do not report, or are not trusted.
 void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
   if (recovering_)
     return;
@@ -85,7 +87,7 @@ void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
     if (found == servers_.end())
       miss_unheard(who, now, effects);
     else if (found->second.id != who)
-      lose_server(who, now); // Its successor is here.
+      lose_server(who, now); // Its successor is present.
     else if (now - found->second.trusted_at > options_.silence_timeout)
       placement_.silent(who);
   }
@@ -94,7 +96,7 @@ void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
       lose(who, "silent for too long", now, effects);
 }
 
-/// A coordinator before this one knew it.
+/// Handles a server that only an earlier coordinator knew.
 void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref effects) {
   if (placement_.is_dead(who))
     return;
@@ -102,15 +104,17 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
   const auto patience = acts_in_a_chain(who) ? patience_with_the_last : 1;
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
-  notify(name_of(who) + " lost (silent since the coordinator restarted)", effects);
+  notify({event_kind::server_lost,
+          {{"member", name_of(who)}, {"reason", "silent since the coordinator restarted"}}},
+         effects);
   if (mutated(mutation::given_up_not_sent_home))
     lose_server(who, now);
   else
-    lose(who, "", now, effects); // Should it come yet, it is sent home.
+    lose(who, "", now, effects); // If it comes after all, it is told to end.
 }
 
-/// Though it is silent: then all of that chain are, and to take it for dead may lose what was
-/// acknowledged.
+/// Returns whether a silent server is in an active chain. Then all servers of that chain are
+/// silent, and declaring it dead may lose acknowledged pushes.
 bool coordinator::acts_in_a_chain(const member_id& who) const {
   return job_.replicas > 1 && !mutated(mutation::last_one_given_up)
          && std::ranges::any_of(placement_.records(), [&](const chain_metadata& record) {
@@ -118,7 +122,7 @@ bool coordinator::acts_in_a_chain(const member_id& who) const {
             });
 }
 
-/// Servers of the job that did not come yet, or may come back, or just have.
+/// Returns the servers of the job that are still to come, may come back, or came just now.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
   const auto is_founded = [](const chain_metadata& x) { return x.active.config != config_id{}; };
   const bool begun = std::ranges::all_of(placement_.records(), is_founded);
@@ -131,19 +135,21 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
   return all;
 }
 
-/// Whether what it says of its chains counts.
+/// Takes a server's status. Returns whether its chain reports count.
 bool coordinator::hear(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   auto& server = servers_[from.index];
   if (server.report.address != body.address)
-    ++placements_; // Others are to know where it is.
+    ++placements_; // Others need its address.
   server.report = body;
   if (body.chains.size() < chains_.size())
-    return true; // It was not told of them yet: who waits for it goes on waiting.
+    return true; // It does not know all chains yet; chains that wait for it go on waiting.
   gone_.erase(from.index);
   const auto failed = std::ranges::find_if(body.chains, has_failed);
   if (failed != body.chains.end() && can_be_missed(from)) {
-    notify_once(from, name_of(from) + " is left out of its chains: " + failed->failed, effects);
+    notify_once(
+      from, {event_kind::server_removed, {{"member", name_of(from)}, {"reason", failed->failed}}},
+      effects);
     return false; // As if it were silent.
   }
   std::vector<chain_status> statuses(chains_.size());
@@ -157,7 +163,8 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
   return true;
 }
 
-/// Whether each of its chains has another member that may go on; what is being begun has none.
+/// Returns whether each of its chains has another member that may go on. A chain that is being
+/// started has none.
 bool coordinator::can_be_missed(const member_id& who) const {
   const auto may_go_on = [&](const member_id& other) {
     const auto found = servers_.find(other.index);
@@ -196,14 +203,15 @@ void coordinator::hear_of_chain(const member_id& from, const replica_status& wha
     begin_serving(what.chain.value, effects);
 }
 
-/// It could not read the checkpoint that it was to begin with: an older one has to do.
+/// Drops a checkpoint that the server could not read; its chain begins with an older one.
 void coordinator::suspect(const member_id& from, const replica_status& what, time_point now,
                           coordinator_effects& effects) {
   const auto& record = placement_.records()[what.chain.value];
   if (!record.proposed || record.proposed->generation != what.status.generation
       || record.base_checkpoint != what.unreadable || chains_[what.chain.value].to_begin)
     return; // It answers older orders.
-  notify(name_of(from) + " cannot restore, an older checkpoint is looked for: " + what.failed,
+  notify({event_kind::restore_failed,
+          {{"member", name_of(from)}, {"checkpoint", what.unreadable}, {"reason", what.failed}}},
          effects);
   if (std::find(unreadable_.begin(), unreadable_.end(), what.unreadable) == unreadable_.end())
     if (!mutated(mutation::unreadable_forgotten))
@@ -217,7 +225,7 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   placement_.expect(expected_servers(now));
   for (const auto index : placement_.lost_chains()) {
     if (placement_.records()[index].active.config == config_id{})
-      chains_[index].to_begin = true; // Never founded.
+      chains_[index].to_begin = true; // It never had a generation.
     else if (!chains_[index].to_begin) {
       chains_[index].lost_by = placement_.records()[index].active.members.front().index;
       abandon(index, now, effects);
@@ -225,7 +233,7 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   }
   for (std::uint32_t index = 0; index < chains_.size(); ++index)
     if (bsp_ && !frozen_ && placement_.accepts_partial_state(index)) {
-      // Before it acts: no coordinator finds it acting while the others have not gone back.
+      // Before it acts: so no coordinator finds it acting while other chains have not gone back.
       abandon(index, now, effects);
       roll_all_back(index, now, effects);
     }
@@ -233,9 +241,10 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   while (placement_.decide(now))
     changed = true;
   for (const auto& [index, leaves, stays] : placement_.take_separations())
-    notify(name_of(leaves) + " and " + name_of(stays) + " cannot talk to each other: chain "
-             + std::to_string(index) + " goes on without " + name_of(leaves),
-           effects);
+    notify(
+      {event_kind::servers_disconnected,
+       {{"member", name_of(leaves)}, {"other", name_of(stays)}, {"shard", std::uint64_t{index}}}},
+      effects);
   if (!changed)
     return;
   state_.chains = placement_.records();
@@ -244,7 +253,7 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   follow_records(now);
 }
 
-/// What the chain had is gone.
+/// Gives up the chain's state; another generation has to begin.
 void coordinator::abandon(std::uint32_t index, time_point now, coordinator_effects& effects) {
   auto& chain = chains_[index];
   chain.to_begin = chain.started = true;
@@ -256,7 +265,8 @@ void coordinator::abandon(std::uint32_t index, time_point now, coordinator_effec
     roll_all_back(index, now, effects);
 }
 
-/// bsp: every chain goes back to the same clock, in a new generation; because of that one.
+/// In bsp, takes every chain back to the same clock, in a new generation, after a loss in chain
+/// `index`.
 void coordinator::roll_all_back(std::uint32_t index, time_point now, coordinator_effects& effects) {
   if (!std::exchange(frozen_, true)) {
     rollback_cause_ = index;
@@ -286,7 +296,8 @@ bool coordinator::begin_chains(coordinator_effects& effects) {
     if (!chain.to_begin)
       continue;
     if (chain.started && !restore_) {
-      // What is being committed may be the newest by then, and make an older one disappear.
+      // The checkpoint that is being committed may soon be the newest, and make an older one
+      // disappear.
       if (!finding_ && !schedule_.committing()) {
         finding_ = true;
         effects.push_back(find_checkpoint_effect{unreadable_});
@@ -294,7 +305,7 @@ bool coordinator::begin_chains(coordinator_effects& effects) {
       return changed;
     }
     if (!placement_.begin_again(index, chain.started ? *restore_ : 0))
-      continue; // Of its servers one is expected.
+      continue; // One of its servers is expected.
     chain.to_begin = false;
     chain.restored = chain.started;
     changed = true;
@@ -302,7 +313,7 @@ bool coordinator::begin_chains(coordinator_effects& effects) {
   return changed;
 }
 
-/// Heads may be others than before.
+/// Updates the heads of chains after records have changed.
 void coordinator::follow_records(time_point now) {
   for (std::uint32_t index = 0; index < chains_.size(); ++index) {
     auto& chain = chains_[index];
@@ -360,7 +371,7 @@ void coordinator::refresh_view() {
   if (next == view_)
     return;
   view_ = std::move(next);
-  // Like all numbers of a coordinator it begins with the term.
+  // It begins with the term, as all numbers of a coordinator do.
   view_.config.value = std::max(view_.config.value + 1, (state_.term << 32) + 1);
 }
 

@@ -1,5 +1,4 @@
-// Slow workers: what the detector says is carried out, and spares compute what the slowest have to
-// do.
+// Carries out the measures against slow workers, and gives copies of their work to spare workers.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include <algorithm>
@@ -8,9 +7,9 @@
 namespace troupe {
 namespace {
 
-/// A spare takes another's batches instead when those take so many times as long.
+/// A spare worker changes to another worker whose steps take this many times as long.
 constexpr int much_slower = 2;
-/// Where no clocks are waited for, a spare has one batch at a time: most likely it comes too late.
+/// In ssp and asp a spare has one batch at a time: most likely its copy comes too late.
 constexpr std::uint32_t copied_batches_max = 1;
 
 worker_progress progress_of(const worker_status& what) {
@@ -31,7 +30,7 @@ void coordinator::detect_stragglers(time_point now, coordinator_effects& effects
   straggler_events events;
   detector_->tick(now, events);
   for (const auto& event : events) {
-    notify(event.reason, effects);
+    notify(event.what_happened, effects);
     carry_out(event, now, effects);
   }
 }
@@ -53,7 +52,7 @@ void coordinator::carry_out(const straggler_event& event, time_point now,
     outdate(id);
     ++roster_;
   } else if (before == straggler_measure::demoted) {
-    // It goes by clocks again, and begins with one that nobody was promised to be past.
+    // Its clocks count again, and it begins with a clock that no worker was promised to be past.
     ledger_.lost(id);
     outdate(id);
     if (worker.stage == admission::admitted)
@@ -63,7 +62,7 @@ void coordinator::carry_out(const straggler_event& event, time_point now,
   }
 }
 
-/// Its incarnation is over; the detector keeps a successor waiting.
+/// Ends the worker's incarnation; the detector keeps a successor waiting.
 void coordinator::evict(std::uint32_t index, time_point now, coordinator_effects& effects) {
   const auto slot = members_.all().find({role::worker, index, {}});
   if (slot == members_.all().end())
@@ -86,17 +85,18 @@ void coordinator::hear_progress(worker_state& worker, worker_id id, time_point n
   worker.step_at = now;
 }
 
-/// Of the last one, or of the one that it computes now where that takes longer.
+/// Returns the time of its last step, or of the present one if that takes longer.
 time_point coordinator::step_time(worker_id worker, time_point now) const {
   const auto found = workers_.find(worker.value);
   if (found == workers_.end())
-    return {}; // It was lost; others have its batches.
+    return {}; // It was lost; other workers have its batches.
   const auto& one = found->second;
   const auto blocked = progress_of(one.report).blocked - one.step.blocked;
   return std::max<time_point>(one.step_time, now - one.step_at - blocked);
 }
 
-/// `any`: that regular workers can have. Spares have some as long as others do.
+/// Returns whether the worker can get work. `any`: there is work for regular workers. A spare can
+/// get copies as long as any worker holds a lease.
 bool coordinator::has_work_for(worker_id worker, bool any) const {
   const auto measure = workers_.at(worker.value).measure;
   const bool may_copy = measure == straggler_measure::demoted
@@ -114,11 +114,11 @@ void coordinator::copy_work(time_point now) {
     if (const auto whose = ledger_.copied_by(backup))
       copied.insert(*whose);
   for (const auto backup : all.backup)
-    if (!ledger_.owns_work(backup)) // Of the time before it was spare.
+    if (!ledger_.owns_work(backup)) // It may still hold work that it had before it was spare.
       copy_slowest(backup, copied, now);
 }
 
-/// The spare computes again what the slowest worker has to do that no other spare does.
+/// Gives the spare a copy of the slowest worker's batches, unless another spare has them.
 void coordinator::copy_slowest(worker_id backup, std::set<worker_id>& copied, time_point now) {
   const auto before = ledger_.copied_by(backup);
   auto slowest = before;
@@ -133,7 +133,7 @@ void coordinator::copy_slowest(worker_id backup, std::set<worker_id>& copied, ti
       slowest = one;
   }
   if (!slowest) {
-    if (ledger_.holds_work(backup)) { // Others were first.
+    if (ledger_.holds_work(backup)) { // Other workers did its batches first.
       ledger_.lost(backup);
       outdate(backup);
     }

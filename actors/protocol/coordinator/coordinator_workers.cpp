@@ -1,4 +1,4 @@
-// Workers: their way into the chains' clock vectors and out again, and leases.
+// Admits workers into the chains' clock vectors, releases them, and hands out leases.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/clock_table.hpp"
@@ -11,10 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// At the start of training all workers are let in before the first lease, so that the first of
-/// them does not get every slot of the first clocks; but nobody waits longer than this.
+/// At the start of training all workers are admitted before the first lease, so that the first
+/// worker does not get every slot of the first clocks. No worker waits longer than this.
 constexpr auto first_leases_wait = 1000ms;
-/// A worker's pace is measured over stretches of at least this, several reports long.
+/// A worker's pace is measured over stretches of at least this time, several statuses long.
 constexpr auto pace_stretch = 300ms;
 
 } // namespace
@@ -25,7 +25,7 @@ bool coordinator::work_may_go_on() const {
              || (phase_ == job_phase::finishing && stop_deadline_.has_value()));
 }
 
-/// Whether some chain's clock vector still has this incarnation.
+/// Returns whether some chain's clock vector still has this incarnation.
 bool coordinator::listed_anywhere(const member_id& worker) const {
   return std::ranges::any_of(chains_, [&](const chain_state& chain) {
     const auto& clocks = chain.report.clocks;
@@ -35,7 +35,7 @@ bool coordinator::listed_anywhere(const member_id& worker) const {
   });
 }
 
-/// Whether some chain waits for it no more: it was a backup, by a coordinator before this one.
+/// Returns whether some chain no longer waits for it: an earlier coordinator made it a backup.
 bool coordinator::is_unbound(const member_id& worker) const {
   return std::ranges::any_of(chains_, [&](const chain_state& chain) {
     return std::ranges::any_of(chain.report.clocks, [&](const clock_entry& x) {
@@ -45,7 +45,7 @@ bool coordinator::is_unbound(const member_id& worker) const {
   });
 }
 
-/// The clock at which every chain lets it begin; none while one has not answered yet.
+/// Returns the clock at which every chain lets it begin; nullopt while a chain has not answered.
 std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker) const {
   std::uint64_t latest = 0;
   for (const auto& chain : chains_) {
@@ -60,8 +60,9 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
   return latest;
 }
 
-/// The least clock of those at work. A newcomer may begin there: a chain that was just restored
-/// has answered no pull yet and would promise it 0, for which all others would have to wait.
+/// Returns the smallest clock of the admitted workers, where a new worker may begin. A chain that
+/// was just restored has answered no pull and would promise clock 0, for which all others would
+/// have to wait.
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;
   for (const auto& [index, worker] : workers_)
@@ -71,7 +72,7 @@ std::optional<std::uint64_t> coordinator::slowest_clock() const {
   return slowest;
 }
 
-/// Whether a worker that holds nothing can get something.
+/// Returns whether a worker without work can get some.
 bool coordinator::any_work() const {
   return ledger_.remaining() > 0 || ledger_.overloaded(lease_limits());
 }
@@ -132,16 +133,17 @@ void coordinator::hand_out(const worker_pool& all, time_point now) {
   if (all.more_to_come && now - training_since_ < first_leases_wait)
     return;
   auto ready = all.regular;
-  // It gets its next lease when it has none.
+  // A relieved worker gets its next lease when it has none.
   std::erase_if(ready, [&](worker_id id) {
     return workers_.at(id.value).measure == straggler_measure::rebalanced && ledger_.holds_work(id);
   });
   if (ready.empty())
-    ready = all.regular; // In bsp it may itself wait for what is queued.
+    ready = all.regular; // In bsp it may itself wait for queued batches.
   const auto limits = lease_limits();
   const bool one_idles =
     std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
-  if (ledger_.remaining() == 0 && one_idles) // Then others give back what they have not begun.
+  if (ledger_.remaining() == 0 && one_idles) // Then others give back batches that they have not
+                                             // begun.
     if (const auto from = ledger_.overloaded(limits); from && ledger_.take_leases(*from))
       outdate(*from);
   if (ledger_.remaining() == 0)
@@ -150,12 +152,12 @@ void coordinator::hand_out(const worker_pool& all, time_point now) {
     outdate(id);
 }
 
-/// How many batches a lease of each may have.
+/// Returns the largest number of batches in a lease, for each worker.
 std::map<worker_id, std::uint32_t> coordinator::lease_limits() const {
   std::map<worker_id, std::uint32_t> limits;
   const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
   for (const auto& [index, worker] : workers_) {
-    // Before its pace is known it gets as much as it has done, so at first one batch.
+    // Before its pace is known, it gets as many batches as it has done, at first one.
     const auto batches = worker.batches_per_second
                            ? *worker.batches_per_second * seconds
                            : static_cast<double>(worker.report.counters.pushes_acknowledged);
@@ -180,7 +182,7 @@ void coordinator::measure_pace(worker_state& worker, time_point now) const {
   }
 }
 
-/// Nobody waits for a worker without work.
+/// Removes workers without work from the clocks, so that no worker waits for them.
 void coordinator::release_idle_workers() {
   const bool any = any_work();
   for (auto& [index, worker] : workers_) {
@@ -195,7 +197,7 @@ void coordinator::set_stage(worker_state& worker, admission to) {
   ++roster_;
 }
 
-/// Its leases changed.
+/// Marks the worker's desired state as outdated, because its leases changed.
 void coordinator::outdate(worker_id worker) {
   if (const auto slot = members_.all().find({role::worker, worker.value, {}});
       slot != members_.all().end())

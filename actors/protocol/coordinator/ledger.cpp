@@ -8,12 +8,12 @@
 namespace troupe {
 namespace {
 
-/// Clocks of one group in bsp: a death costs at most so many clocks of one slot.
+/// Clocks of one group in bsp: a death costs at most this many clocks of one slot.
 constexpr std::uint32_t group_clocks_max = 16;
-/// Longer leases are never made; a report that claims one is not believed.
+/// Longer leases are never made; a status that claims one is ignored.
 constexpr std::uint32_t lease_count_max = 1u << 16;
 
-/// Position of `batch` in `what`, or what.count where it is not in it.
+/// Returns the position of `batch` in `what`, or what.count if it is not there.
 std::uint64_t position_in(const lease& what, std::uint64_t batch) {
   if (batch < what.first.value || (batch - what.first.value) % what.stride != 0)
     return what.count;
@@ -75,7 +75,7 @@ void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t
   const auto epoch_end = (cursor_ / job_.batches_per_epoch() + 1) * job_.batches_per_epoch();
   const auto clocks = std::min(options_.lease_batches, group_clocks_max);
   const auto end = std::min(cursor_ + clocks * slots, epoch_end);
-  // One slot each, before anyone has two: each clock waits for whoever has two to compute.
+  // Each worker gets one slot before any gets two: each clock waits for a worker with two.
   std::vector<worker_id> without;
   for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
     if (without.empty())
@@ -108,7 +108,7 @@ void ledger::give(worker_id worker, const lease& what) {
 }
 
 std::uint64_t ledger::lease_size(std::size_t workers) const {
-  // Half of a fair share: whoever is slow holds little when the work runs out.
+  // Half of a fair share: a slow worker holds little when the work runs out.
   return std::clamp<std::uint64_t>(remaining() / (2 * workers), 1, options_.lease_batches);
 }
 
@@ -144,20 +144,20 @@ worker_id ledger::fewest_leases(const std::vector<worker_id>& workers) const {
   });
 }
 
-// -- by others ----------------------------------------------------------------------------------
+// -- taking back and copies ----------------------------------------------------------------------
 
 void ledger::holding::erase(std::size_t position) {
   leases.erase(leases.begin() + static_cast<std::ptrdiff_t>(position));
   done.erase(done.begin() + static_cast<std::ptrdiff_t>(position));
 }
 
-/// Position in the lease, or its count.
+/// Returns the position of the first open batch in the lease, or its count.
 std::uint32_t ledger::holding::first_open(std::size_t position) const {
   const auto& flags = done[position];
   return static_cast<std::uint32_t>(std::find(flags.begin(), flags.end(), false) - flags.begin());
 }
 
-/// The lease with the smallest open batch. Requires: there is one, as always between calls.
+/// Returns the lease with the smallest open batch. Requires: there is one, as always between calls.
 std::size_t ledger::holding::furthest_behind() const {
   std::size_t first = 0;
   for (std::size_t i = 1; i < leases.size(); ++i)
@@ -190,7 +190,7 @@ ledger::overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const {
   return most;
 }
 
-/// The lease ends after `count` batches; the others are queued. Returns whether it changed.
+/// Ends the lease after `count` batches; the others are queued. Returns whether it changed.
 bool ledger::cut(holding& own, std::size_t position, std::uint32_t count) {
   auto& what = own.leases[position];
   if (count >= what.count)
@@ -244,7 +244,7 @@ bool ledger::has_open(const holding& copy) const {
   return false;
 }
 
-/// Whoever holds it need not do it.
+/// Finishes a batch that a copy has done: the worker that holds it need not compute it.
 void ledger::done_by_copy(std::uint64_t batch) {
   finish(batch);
   const auto open = leased_.extract(batch);
@@ -273,14 +273,14 @@ void ledger::done_by_copy(std::uint64_t batch) {
     }
 }
 
-// -- coming back --------------------------------------------------------------------------------
+// -- progress ------------------------------------------------------------------------------------
 
 bool ledger::progress(worker_id worker, const std::vector<lease_progress>& leases,
                       bool rebuilding) {
   bool changed = false;
   for (const auto& reported : leases) {
     auto& own = held_[worker];
-    // By its id: it may have become shorter since.
+    // Found by its id: it may have become shorter since.
     auto at = std::ranges::find(own.leases, reported.lease.id, &lease::id);
     if (at == own.leases.end()) {
       if (!rebuilding || !believe(worker, reported))
@@ -297,7 +297,7 @@ bool ledger::progress(worker_id worker, const std::vector<lease_progress>& lease
   return changed;
 }
 
-/// Returns whether the lease is over, and dropped.
+/// Records done batches. Returns whether the lease is complete, and dropped.
 bool ledger::record_done(holding& own, std::size_t position, const std::vector<batch_id>& done) {
   const auto what = own.leases[position];
   auto& flags = own.done[position];
@@ -322,7 +322,7 @@ bool ledger::record_done(holding& own, std::size_t position, const std::vector<b
   return true;
 }
 
-/// Takes over a lease of an earlier term. Its done batches are news even if the lease is refused.
+/// Adopts a lease of an earlier term. Its done batches count even if the lease is refused.
 bool ledger::believe(worker_id worker, const lease_progress& reported) {
   const auto& what = reported.lease;
   if (!valid(what))
@@ -368,7 +368,7 @@ void ledger::lost(worker_id worker) {
   held_.erase(own);
 }
 
-// -- comparing with the marks -------------------------------------------------------------------
+// -- comparing with applied batches --------------------------------------------------------------
 
 void ledger::settle(const batch_set& marks) {
   const auto before = std::exchange(settled_, marks);
@@ -413,7 +413,7 @@ void ledger::finish(std::uint64_t batch) {
     finished_.try_emplace(batch, false);
 }
 
-/// In bsp to the end of a clock, so that the next group begins with one.
+/// Raises the cursor, in bsp to the end of a clock, so that the next group begins with one.
 void ledger::raise_cursor(std::uint64_t end) {
   end = std::min(end, batches_);
   if (end <= cursor_)
@@ -426,7 +426,7 @@ void ledger::raise_cursor(std::uint64_t end) {
   }
 }
 
-// -- questions ----------------------------------------------------------------------------------
+// -- queries -------------------------------------------------------------------------------------
 
 bool ledger::valid(const lease& what) const {
   return what.count > 0 && what.count <= lease_count_max && what.stride > 0

@@ -1,6 +1,6 @@
-// The ledger of batches: which were given out, to whom, and which have to be redone. A plain value
-// without time or messages. It never decides what was applied: the partitions' marks do, and the
-// ledger only compares itself with them.
+// Records which batches were given out, to which workers, and which have to be redone. A plain
+// value without time or messages. It never decides which batches are applied: the partitions record
+// that, and the ledger only compares itself with them.
 #pragma once
 
 #include "serialization/batch_set.hpp"
@@ -17,99 +17,101 @@
 namespace troupe {
 
 struct ledger_options {
-  /// Batches of one lease in ssp, asp; clocks of one lease in bsp. Smaller: less to redo after a
-  /// death; larger: fewer messages. Near the end of the work leases shrink, so that all end
+  /// Batches of one lease in ssp and asp; clocks of one lease in bsp. Smaller: less to redo after a
+  /// death. Larger: fewer messages. Near the end of the work leases shrink, so that all end
   /// together.
   std::uint32_t lease_batches = 16;
-  /// Leases that a worker holds: the one it works on and those ahead.
+  /// Leases that a worker holds: the one that it works on and those ahead.
   std::uint32_t leases_ahead = 2;
 };
 
 /// Every batch of the job is in one of these states:
 ///   untouched  never given out (>= cursor())
-///   queued     to be redone, by anyone
-///   leased     some worker holds it and nobody has reported it done
-///   finished   reported done, or in the marks once and not any more; the marks will tell
-///   settled    in the marks of every server
+///   queued     to be redone, by any worker
+///   leased     a worker holds it, and no worker has reported it done
+///   finished   reported done, or applied once and not any more; an audit will tell
+///   settled    applied on every server
 /// Invariants:
 /// (1) a batch is open (not reported done) in at most one lease. Copies do not count: their batches
-///     are somebody else's, and who reports one first has done it.
-/// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() jumps
-///     over nothing: what marks or believed leases skip is queued.
+///     are another worker's, and the first report of a batch ends it.
+/// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() skips no
+///     batch: those that applied batches or adopted leases skip are queued.
 /// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease
-///     is one slot of its clocks (stride = slots). So whatever a worker waits for, somebody holds.
+///     is one slot of its clocks (stride = slots). So each batch that a worker waits for is held by
+///     some worker.
 class ledger {
 public:
   explicit ledger(const job_spec& job, ledger_options options = {});
 
-  /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to
-  /// those with the least to do: in bsp all of it at once (others may wait for it), else until each
-  /// has leases_ahead leases' worth to do. New work only to workers below leases_ahead.
+  /// Hands work to these admitted workers. Queued batches go first, smallest first, to the workers
+  /// with the least to do: in bsp all of them at once, as others may wait for them; else until each
+  /// worker has leases_ahead leases' worth to do. New work goes only to workers below leases_ahead.
   /// `lease_max`: batches of one lease for workers that get less than lease_batches because they
   /// are slow; bsp ignores it. Lease ids are taken from `next_lease_id` on, which is moved on.
   /// Returns the workers whose leases changed.
   std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                                const std::map<worker_id, std::uint32_t>& lease_max = {});
 
-  /// What the worker has to do at once is all it keeps: its oldest lease, where that is not bsp
-  /// only up to its first open batch. The rest is queued. Leases keep their ids and get shorter.
-  /// Returns whether they changed.
+  /// Takes work back. The worker keeps only the lease with its smallest open batch and, if not bsp,
+  /// only up to that batch. The rest is queued. Leases keep their ids and get shorter. Returns
+  /// whether they changed.
   bool take_leases(worker_id worker);
-  /// Who has most to do for its pace of those that can be relieved: they hold more than `lease_max`
-  /// batches, in bsp more than one lease.
+  /// Returns the worker with the most to do for its pace among those that can be relieved: they
+  /// hold more than `lease_max` batches, in bsp more than one lease.
   std::optional<worker_id> overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const;
 
-  /// Gives `to` a copy of what is left of a lease of `from`, the one that is furthest behind, of at
-  /// most `count_max` batches. Nothing where `to` has it already. Returns whether the leases of
-  /// `to` changed. Requires: `to` holds nothing, or a copy, which it loses.
+  /// Gives `to` a copy of the rest of a lease of `from`, the one that is furthest behind, of at
+  /// most `count_max` batches; no copy if `to` has it already. Returns whether the leases of `to`
+  /// changed. Requires: `to` holds no lease, or a copy, which it loses.
   bool copy(worker_id from, worker_id to, std::uint64_t& next_lease_id, std::uint32_t count_max);
-  /// Whose batches it computes again, while some of them are still open.
+  /// Returns the worker whose batches it computes again, while some of them are still open.
   std::optional<worker_id> copied_by(worker_id worker) const;
 
-  /// A worker's own list: progress on leases, and, while `rebuilding` (after a restart of the
-  /// coordinator), leases that the ledger does not know and now believes, unless another worker
-  /// holds an open batch of them. Otherwise unknown leases are ignored. A lease whose batches are
-  /// all done is dropped. Returns whether the worker's leases changed. The lease of a batch that
-  /// was done by copy begins behind it from then on: see take_shortened().
+  /// Takes a worker's progress on its leases. While `rebuilding`, after a restart of the
+  /// coordinator, it also adopts leases that the ledger does not know, unless another worker holds
+  /// an open batch of them; otherwise unknown leases are ignored. A lease whose batches are all
+  /// done is dropped. Returns whether the worker's leases changed. The lease of a batch that was
+  /// done by copy begins behind it from then on: see take_shortened().
   bool progress(worker_id worker, const std::vector<lease_progress>& leases, bool rebuilding);
 
-  /// Workers whose leases became shorter because others did their batches, since the last call.
+  /// Returns the workers whose leases became shorter since the last call, because others did their
+  /// batches.
   std::set<worker_id> take_shortened() { return std::exchange(shortened_, {}); }
 
-  /// What the worker holds goes back to the queue, but for batches it reported done.
+  /// Queues the batches that the worker holds, except those that it reported done.
   void lost(worker_id worker);
 
-  /// The batches that are in every server's marks, as last reported. Settles finished ones; those
-  /// that were settled and are not in the marks any more count as finished until an audit.
+  /// Takes the batches that are applied on every server, as last reported, and settles finished
+  /// ones. Batches that were settled and are not applied any more count as finished until an audit.
   void settle(const batch_set& marks);
-  /// Settles, then queues again what the marks lack: any batch below cursor() that is neither
-  /// there, nor queued, nor leased. With `trust_finished`, the first audit that meets a finished
-  /// batch leaves it alone (its marks may be on the way). Returns how many were queued.
+  /// Settles, then queues each batch below cursor() that is neither applied, queued nor leased.
+  /// With `trust_finished`, the first audit that meets a finished batch leaves it alone, since its
+  /// status may be on the way. Returns how many were queued.
   std::uint64_t audit(const batch_set& marks, bool trust_finished);
-  /// A new history: only `marks` was done, nothing is held by anyone.
+  /// Begins a new history: only `marks` are applied, and no worker holds a batch.
   void roll_back(const batch_set& marks);
 
   const std::vector<lease>& leases_of(worker_id worker) const;
   bool holds_work(worker_id worker) const;
-  /// Of its own: no copy.
+  /// Returns whether the worker holds work of its own, not a copy.
   bool owns_work(worker_id worker) const;
-  /// Someone does.
+  /// Returns whether some worker holds an open batch.
   bool any_leased() const { return !leased_.empty(); }
-  /// One past the largest batch ever given out.
+  /// Returns one past the largest batch ever given out.
   batch_id cursor() const;
-  /// Batches not settled, not finished and not leased: what could still be handed out.
+  /// Returns the number of batches that could still be handed out: not settled, finished or leased.
   std::uint64_t remaining() const;
   std::uint64_t settled() const;
-  /// Batches settled or finished: acknowledged by every server at some time.
+  /// Returns the batches settled or finished: acknowledged by every server at some time.
   batch_set acknowledged() const;
   bool complete() const; ///< Every batch is settled.
 
 private:
-  /// What one worker has; done[i][j] says that batch j of leases[i] was reported done.
+  /// The leases of one worker; done[i][j] says that batch j of leases[i] was reported done.
   struct holding {
     std::vector<lease> leases;
     std::vector<std::vector<bool>> done;
-    std::optional<worker_id> copy_of; ///< All of it is.
+    std::optional<worker_id> copy_of; ///< Set if all of it is a copy.
 
     void erase(std::size_t position);
     std::uint32_t first_open(std::size_t position) const;
@@ -129,7 +131,7 @@ private:
   void give_out_group(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                       std::set<worker_id>& changed);
   std::uint64_t load(worker_id worker) const;
-  /// Least to do for its pace: load in leases of its own size.
+  /// Returns the worker with the least to do for its pace: load in leases of its own size.
   worker_id least_loaded(const std::vector<worker_id>& workers,
                          const std::map<worker_id, std::uint32_t>& lease_max = {}) const;
   std::uint64_t lease_max_of(worker_id worker,

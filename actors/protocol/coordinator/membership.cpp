@@ -7,7 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Five report intervals: who is silent for so long while its successor talks is most likely dead.
+/// Five status intervals: a member that is silent for this time while its successor reports is most
+/// likely dead.
 constexpr auto doubt = 500ms;
 
 member_id slot_of(const member_id& who) {

@@ -34,7 +34,7 @@ placement::placement(placement_options options, std::vector<chain_metadata> stor
     : options_(options), records_(std::move(stored)), delays_(records_.size()),
       have_less_(records_.size()), draining_(std::move(draining)) {}
 
-// -- who is there --
+// -- presence --
 
 void placement::heard(const member_id& server, std::vector<chain_status> statuses) {
   if (is_dead(server))
@@ -48,7 +48,8 @@ bool placement::is_trusted(const member_id& server) const {
   return alive_.contains(server) && !is_absent(server) && keeps_up(server);
 }
 
-/// Who acts in what is over has missed something: with a lease it would answer reads.
+/// Returns whether a server is not late and acts in no old configuration. A server that does has
+/// missed a change: with a lease it would answer reads.
 bool placement::keeps_up(const member_id& server) const {
   const auto found = alive_.find(server);
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
@@ -62,7 +63,7 @@ bool placement::keeps_up(const member_id& server) const {
   return true;
 }
 
-/// Of those that no record names, the last one of each server is kept: its reports may be late.
+/// Keeps the last incarnation of each server that no record names: its statuses may be late.
 void placement::silent(const member_id& server) {
   std::erase_if(silent_,
                 [&](const member_id& x) { return !is_recorded(x) && x.index == server.index; });
@@ -95,7 +96,7 @@ std::optional<member_id> placement::present(server_id server) const {
   return found == alive_.end() ? std::nullopt : std::optional{found->first};
 }
 
-// -- who is to be there --
+// -- draining --
 
 result<void> placement::drain(std::set<server_id> servers) {
   const bool one_stays = any_of(alive_, [&](const auto& x) {
@@ -144,12 +145,12 @@ bool placement::decide(std::uint32_t index, time_point now) {
   if (mutated(mutation::last_member_removed) && next.members.empty())
     for (const auto& [server, unused] : alive_)
       next.members = {server};
-  if (next.members.empty()) { // Late or not, nobody else can do it.
+  if (next.members.empty()) { // Late or not, no other server can do it.
     delays_[index] = {{newest(chain).config, !chain.proposed}, now, {}};
     return false;
   }
   if (!same_servers(next, newest(chain))) {
-    // What another server has kept is another beginning.
+    // The local state of another server is another generation.
     const bool other_past = begins(chain) && goes_on(index);
     propose(
       chain, std::move(next),
@@ -169,7 +170,7 @@ void placement::propose(chain_metadata& chain, chain_config next, generation_id 
   chain.proposed = std::move(next);
 }
 
-/// Notices who holds up the chain.
+/// Finds the servers that hold up the chain.
 void placement::watch(std::uint32_t index, time_point now) {
   const auto& [active, base_checkpoint, proposed] = records_[index];
   auto& [waits_for, since, late, left_out] = delays_[index];
@@ -187,7 +188,8 @@ void placement::watch(std::uint32_t index, time_point now) {
       left_out.reset();
     }
   }
-  // Who is silent by now stays late: else it could hold up the next proposal as well, and so on.
+  // A server that is silent by now stays late: otherwise it could hold up the next proposal as
+  // well, and so on.
   std::erase_if(late, [&](const member_id& who) { return !is_absent(who) && is_in_time(who); });
   if (now - since < options_.seal_time || mutated(mutation::late_waited_for))
     return;
@@ -206,7 +208,7 @@ bool placement::has_sealed(const member_id& server, std::uint32_t index) const {
 
 bool placement::may_activate(std::uint32_t index) const {
   const auto& chain = records_[index];
-  // Who starts again after it has sealed may hold nothing any more.
+  // A server that restarts after it has sealed may have no state any more.
   const auto is_ready = [&](const member_id& who) {
     const auto* status = status_of(who, index);
     return has_sealed(who, index) && (!have_less_[index].contains(who) || !one_may_have_more(index))
@@ -222,7 +224,8 @@ bool placement::may_activate(std::uint32_t index) const {
   return new_ones && old_ones;
 }
 
-/// Without an epoch. From the last active configuration, whatever was proposed since.
+/// Returns the wanted configuration, without a number. It derives from the last active one,
+/// whatever was proposed since.
 chain_config placement::wanted(std::uint32_t index) const {
   const auto& [active, base_checkpoint, proposed] = records_[index];
   if (begins(records_[index]))
@@ -242,7 +245,7 @@ chain_config placement::wanted(std::uint32_t index) const {
   if (next.members.size() > 1 && left_out)
     std::erase(next.members, *left_out);
   if (!next.joiner && proposed && proposed->members == next.members)
-    next.joiner = proposed->joiner; // Of a move that is about to begin, or else.
+    next.joiner = proposed->joiner; // It belongs to a move that is about to begin, or else.
   if (next.joiner
       && (is_absent(*next.joiner) || is_leaving(*next.joiner) || next.joiner == left_out))
     next.joiner.reset();
@@ -258,13 +261,13 @@ chain_config placement::wanted(std::uint32_t index) const {
   while (next.members.size() > options_.replicas)
     next.members.erase(next.members.begin()
                        + static_cast<std::ptrdiff_t>(surplus(index, next.members)));
-  // More than enough: a move.
+  // There are enough members, so a joiner means a move.
   if (next.joiner && gain(index, next.members, *next.joiner) < gain_min())
     next.joiner.reset();
   return next;
 }
 
-/// The tail makes nothing final that the joiner lacks, and will not before the next epoch.
+/// Returns whether the tail commits only entries that the joiner has, until the next configuration.
 bool placement::is_synced(std::uint32_t index) const {
   const auto& active = records_[index].active;
   if (!active.joiner || is_absent(*active.joiner))
@@ -276,8 +279,9 @@ bool placement::is_synced(std::uint32_t index) const {
   return tail != nullptr && tail->config == active.config && tail->joiner_synced;
 }
 
-/// The one of the proposal where that may stay; else the server with the least to do, which may be
-/// about to start; of those the one that leads the fewest, as it may come to lead this one.
+/// Returns the joiner of the proposal if it may stay. Else returns the server with the least load
+/// and, among equals, the one that heads the fewest chains, as it may come to head this one.
+/// Nullopt: none may join, or an expected server would be better.
 std::optional<member_id> placement::joiner_for(std::uint32_t index,
                                                const std::vector<member_id>& members) const {
   const auto& proposed = records_[index].proposed;
@@ -299,7 +303,8 @@ std::optional<member_id> placement::joiner_for(std::uint32_t index,
   return is_worth_waiting ? std::nullopt : best;
 }
 
-/// Who has not heard of what is active, by now or at all, would keep the others waiting.
+/// Returns whether a server may join. A server that has not heard of the active configuration in
+/// time would keep the others waiting.
 bool placement::may_join(std::uint32_t index, const member_id& server,
                          const std::vector<member_id>& members) const {
   const auto* status = status_of(server, index);
@@ -311,16 +316,16 @@ bool placement::may_join(std::uint32_t index, const member_id& server,
 
 // -- balance --
 
-/// How much more the one of `members` with the most to do has to do than `joiner`, but for this
-/// chain; of use is a move from 1 on.
+/// Returns by how much the largest load among `members` exceeds that of `joiner`, without this
+/// chain. A move is of use from 1 on.
 std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& members,
                             const member_id& joiner) const {
   const auto most = load_max(index, members);
   return most - std::min(most, load_beside(index, {joiner.index}));
 }
 
-/// Returns whether two servers differ by two chains or more; otherwise no move helps. Costs little,
-/// because decide() asks after each report.
+/// Returns whether two servers differ by two chains or more; otherwise no move helps. It is cheap,
+/// because decide() asks after each status.
 bool placement::is_uneven() const {
   std::map<std::uint32_t, std::size_t> loads;
   for (const auto& [server, unused] : alive_)
@@ -333,7 +338,7 @@ bool placement::is_uneven() const {
   return any_of(loads, [&](const auto& x) { return x.second + 2 <= most; });
 }
 
-/// Begins one move, the one that helps most, where all is at rest.
+/// Begins one move, the one that helps most, if all chains are at rest.
 bool placement::balance() {
   if (!is_at_rest() || !(is_uneven() || mutated(mutation::endless_moving)))
     return false;
@@ -359,8 +364,9 @@ bool placement::balance() {
   return true;
 }
 
-/// Who goes where one is too many: whom the proposal leaves out already; else of those with the
-/// most to do the last, or the first, where the second is head of fewer chains.
+/// Returns the position of the member that leaves a chain with one too many: a member that the
+/// proposal already leaves out. Else, among those with the largest load, the last; or the first, if
+/// the second is head of fewer chains.
 std::size_t placement::surplus(std::uint32_t index, const std::vector<member_id>& members) const {
   const auto& proposed = records_[index].proposed;
   for (std::size_t i = 0; proposed && i < members.size(); ++i)
@@ -382,7 +388,7 @@ const chain_status* placement::status_of(const member_id& server, std::uint32_t 
   return found == alive_.end() || index >= found->second.size() ? nullptr : &found->second[index];
 }
 
-/// Chains but this one that it has a part in.
+/// Returns the number of other chains that the server has a part in.
 std::size_t placement::load_beside(std::uint32_t index, server_id server) const {
   std::size_t load = 0;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
@@ -400,7 +406,7 @@ std::size_t placement::load_max(std::uint32_t index, const std::vector<member_id
   return most;
 }
 
-/// Chains but this one that it leads.
+/// Returns the number of other chains that the server heads.
 std::size_t placement::heads_beside(std::uint32_t index, server_id server) const {
   std::size_t heads = 0;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {

@@ -1,5 +1,5 @@
-// Which servers replicate which partitions: founds chains, and proposes, seals and activates their
-// configurations. A plain state machine, part of the coordinator.
+// Decides which servers replicate which shards: starts their generations, and proposes, seals and
+// activates their configurations. A plain state machine, part of the coordinator.
 #pragma once
 
 #include "actors/protocol/chain.hpp"
@@ -16,115 +16,118 @@
 namespace troupe {
 
 struct placement_options {
-  /// Members of a chain, as far as there are servers. More: more deaths at a time cost nothing, and
+  /// Members of a chain, as far as there are servers. More: more deaths at a time cost no data, but
   /// each push takes longer.
   std::uint32_t replicas = 1;
-  /// Who has not sealed what is proposed, or does not act in what is active, for so long is no
-  /// longer trusted. Larger: a server that is
-  /// heard and does nothing holds up its chains longer; smaller: a slow one is removed.
+  /// A server that has not sealed a proposal, or does not act in the active configuration, for this
+  /// time is no longer trusted. Larger: a server that is heard but does not act holds up its chains
+  /// longer. Smaller: a slow server is removed.
   std::chrono::milliseconds seal_time{3000};
-  /// Two that could not talk are not put next to each other again for so long. Shorter: tried in
-  /// vain more often; longer: a chain may lack a member after their link is well again.
+  /// Two servers that could not talk are not made neighbours again for this time. Shorter: tried in
+  /// vain more often. Longer: a chain may lack a member after their link is well again.
   std::chrono::milliseconds apart_time{10'000};
-  /// A lost chain goes on with what one of its servers has kept, alone at first: others join. Else
-  /// all of them begin with the same checkpoint.
+  /// A lost shard goes on from the local state of one of its servers, alone at first; others join.
+  /// Else all its servers begin with the same checkpoint.
   bool restart_from_one_replica = false;
 };
 
-/// Two neighbours that cannot talk to each other, of which one leaves the chain.
+/// Two neighbours that cannot talk to each other; one of them leaves the chain.
 struct separation {
   std::uint32_t chain = 0;
   member_id leaves;
   member_id stays;
 };
 
-/// A change has two phases: members of the old configuration and the new one accept nothing more of
-/// the old one (they seal), and then the new one begins. Where somebody dies in between, the next
+/// A change has two phases. First the members of the old and the new configuration seal the old
+/// one: they accept no more of it. Then the new one begins. If a server dies in between, the next
 /// proposal begins from the last active configuration again.
 ///
 /// Invariants:
-/// (1) epochs of a chain grow; what decide() changed is to be persisted before anyone hears of it.
+/// (1) configuration numbers of a chain grow; changes of decide() are to be persisted before any
+///     member hears of them.
 /// (2) a member keeps the incarnation that it was admitted with: a restarted server has to join.
-/// (3) a configuration becomes active only when all of its members have sealed, and all of the
-///     former ones have or may not act any more.
-/// (4) a chain always has a member; where all of them are dead or silent, it waits for one to come
+/// (3) a configuration becomes active only when all of its members have sealed, and each former
+///     member has sealed or may not act any more.
+/// (4) a chain always has a member; if all of them are dead or silent, it waits for one to come
 ///     back, or for the caller to begin another generation.
-/// (5) no two beginnings have one generation: it is that of the newest configuration + 1.
-/// (6) of two neighbours that cannot talk one is left out, not both, and never the one that
-///     alone holds everything.
-/// (7) a move makes the sum of the squares of what servers carry smaller, and begins while nothing
-///     else changes: so moving ends.
+/// (5) no two starts have the same generation: it is that of the newest configuration + 1.
+/// (6) of two neighbours that cannot talk one is left out, not both, and never the one that alone
+///     holds everything.
+/// (7) a move reduces the sum of the squares of the servers' loads, and begins while no other
+///     change is under way: so moving ends.
 class placement {
 public:
-  /// `stored`: what was persisted last, one for each chain; of a new job, records as they are made.
-  /// `draining`: as drain() took it.
+  /// `stored`: the records that were persisted last, one for each shard; for a new job, records as
+  /// they are made. `draining`: the servers of the last drain().
   placement(placement_options options, std::vector<chain_metadata> stored,
             std::set<server_id> draining = {});
 
-  // -- who is there --
+  // -- presence --
 
-  /// One status for each chain, of a server that is alive. It seals what it is told of each chain,
-  /// whether it has a part in it or not.
+  /// Takes one status for each shard, from a live server. A server seals the proposals that it is
+  /// told of every shard, whether it has a part in that shard or not.
   void heard(const member_id& server, std::vector<chain_status> statuses);
-  /// Whether the report that was heard last may be answered with its stamp, which renews the
-  /// server's lease, and counts for its silence. Not where the server holds up a chain, or acts in
-  /// what is over: then it is to become silent, and so to lose its lease.
+  /// Returns whether the status that was heard last counts as a sign of life and may be answered
+  /// with its stamp, which renews the server's lease. False if the server holds up a chain or acts
+  /// in an old configuration: it then becomes silent and so loses its lease.
   bool is_trusted(const member_id& server) const;
-  /// It was not trusted for longer than any lease of it can last. Until it is again, others do its
-  /// work; it stays a member until a configuration without it is active.
+  /// Notes that a server was not trusted for longer than any lease of it can last. Others do its
+  /// work until it is trusted again. It stays a member until a configuration without it is active.
   void silent(const member_id& server);
-  /// For sure; it never comes back.
+  /// Notes that an incarnation is dead for sure; it never comes back.
   void dead(const member_id& server);
   bool is_dead(const member_id& server) const { return dead_.contains(server); }
-  /// Servers that are about to start, or start again: where one of these has its place, it is
-  /// waited for until it is heard or no longer expected.
+  /// Sets the servers that are about to start, or start again. A shard that belongs on one of them
+  /// waits for it until it is heard or no longer expected.
   void expect(std::set<server_id> servers) { expected_ = std::move(servers); }
 
-  // -- who is to be there --
+  // -- draining --
 
-  /// Those that are to hold nothing any more: others join in their place first. Refused where
-  /// nobody who is there would stay.
+  /// Sets the servers that are to be emptied: others join in their place first. Refused if no
+  /// present server would stay.
   result<void> drain(std::set<server_id> servers);
-  /// It is not drained any more.
+  /// Stops draining a server.
   void keep(server_id server) { draining_.erase(server); }
-  /// Whether it can stop without anyone missing it.
+  /// Returns whether the server can stop, because no configuration names it.
   bool is_empty(server_id server) const;
-  /// Chains that it is a member of.
+  /// Returns the number of chains that the server is a member of.
   std::size_t load(server_id server) const;
-  /// No chain changes. After decide(): nor is one to move.
+  /// Returns whether no chain changes. After decide(): no chain is to move either.
   bool is_at_rest() const;
 
   // -- generations --
 
-  /// Chains of which nothing is left, or was ever founded, and that are not being begun.
+  /// Returns the shards that are lost or were never started, and are not being started.
   std::vector<std::uint32_t> lost_chains() const;
-  /// Founds a chain, or begins another generation of it, lost or not, with this checkpoint: on the
-  /// servers that it had, or on `replicas` in a row that begins at server `index`; on others in
-  /// place of those that are gone. A beginning that is under way ends. Returns whether records()
-  /// changed: not where one of its servers is expected, or nobody is there.
+  /// Starts a shard, or another generation of it, lost or not, from this checkpoint. It begins on
+  /// the servers that it had, or on `replicas` in a row that begins at server `index`; other
+  /// servers replace missing ones. A start that is under way ends. Returns whether records()
+  /// changed: false if one of its servers is expected, or no server is present.
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
 
-  /// The founder of what is proposed begins with less than the chain had: one that may have kept
-  /// more is to take its place, and it does not act while there is one.
+  /// Notes that the initial member of the proposal begins with less than the shard had. A server
+  /// that may have kept more is to take its place; while there is one, the initial member does not
+  /// act.
   void has_partial_state(std::uint32_t index, const member_id& initial_member);
-  /// What is proposed may act though it has less: nobody is there, or expected, who may have more.
+  /// Returns whether the proposal may act though it has less than the shard had: no present or
+  /// expected server may have more.
   bool accepts_partial_state(std::uint32_t index) const;
 
   /// Takes the next steps. Returns whether records() changed.
   bool decide(time_point now);
 
   const std::vector<chain_metadata>& records() const { return records_; }
-  /// Since the last call.
+  /// Returns the separations since the last call.
   std::vector<separation> take_separations() { return std::exchange(separations_, {}); }
 
 private:
-  using phase = std::pair<config_id, bool>; ///< And whether it is active.
-  /// How long a chain waits for what its members do next, and for whom too long.
+  using phase = std::pair<config_id, bool>; ///< Configuration, and whether it is active.
+  /// How long a chain waits for the next actions of its members, and which members are late.
   struct delay {
     phase waits_for;
     time_point since{0};
-    std::set<member_id> late;               ///< Until something becomes active.
-    std::optional<member_id> left_out = {}; ///< Cannot talk to its neighbour; as long.
+    std::set<member_id> late;               ///< Until a configuration becomes active.
+    std::optional<member_id> left_out = {}; ///< Cannot talk to its neighbour; kept as long.
   };
 
   bool decide(std::uint32_t index, time_point now);
@@ -167,24 +170,24 @@ private:
 
   placement_options options_;
   std::vector<chain_metadata> records_;
-  std::vector<delay> delays_; ///< Of each chain.
-  /// Of each chain those who began with less than it had, until a generation is active.
+  std::vector<delay> delays_; ///< One for each shard.
+  /// For each shard the servers that began with less than it had, until a generation is active.
   std::vector<std::set<member_id>> have_less_;
   std::map<member_id, std::vector<chain_status>> alive_;
   std::set<member_id> silent_;
   std::set<member_id> dead_;
   std::set<server_id> draining_;
   std::set<server_id> expected_;
-  /// Who could not talk to whom, both ways, and until when they are kept apart.
+  /// Pairs of servers that could not talk, both ways, and until when they are kept apart.
   std::map<std::pair<member_id, member_id>, time_point> apart_;
   std::vector<separation> separations_;
 };
 
-/// What is proposed; else what is active.
+/// Returns the proposed configuration, else the active one.
 const chain_config& newest(const chain_metadata& chain);
-/// A generation of it is not active yet.
+/// Returns whether a generation of the shard is proposed and not active yet.
 bool begins(const chain_metadata& chain);
-/// All that have a part in the chain, or are to have one.
+/// Returns all members and joiners of the active and the proposed configuration.
 std::set<member_id> members_of(const chain_metadata& record);
 
 } // namespace troupe

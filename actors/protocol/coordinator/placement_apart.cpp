@@ -1,5 +1,5 @@
-// Neighbours in a chain that both are heard and cannot talk to each other; placement.cpp has the
-// rest.
+// Separates neighbours in a chain that both are heard and cannot talk to each other. The rest of
+// `placement` is in placement.cpp.
 #include "actors/protocol/coordinator/placement.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-/// The two nearest to the end of the chain: those before them wait for what these do not pass on.
+/// Returns the two that cannot talk and are nearest to the tail: members before them wait for
+/// entries that these do not pass on.
 std::optional<std::pair<member_id, member_id>> placement::stalled_pair(std::uint32_t index) const {
   const auto& active = records_[index].active;
   const auto is_stalled = [&](const member_id& who) {
@@ -29,7 +30,8 @@ std::optional<std::pair<member_id, member_id>> placement::stalled_pair(std::uint
   return std::nullopt;
 }
 
-/// Leaves one of them out: the one that cannot talk to others either, else the second.
+/// Leaves out one of two that cannot talk: the one that cannot talk to others either, else the
+/// second.
 void placement::part_neighbours(std::uint32_t index, time_point now) {
   std::erase_if(apart_, [&](const auto& x) { return x.second <= now; });
   auto& chain = records_[index];

@@ -1,5 +1,5 @@
-// Generations of a chain: when it has lost its last one, and who begins the next; placement.cpp has
-// the rest.
+// Starts generations of a shard: detects that the last one is lost, and chooses the servers that
+// begin the next. The rest of `placement` is in placement.cpp.
 #include "actors/protocol/coordinator/placement.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -27,7 +27,7 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   auto& chain = records_[index];
   std::vector<member_id> members;
   for (const server_id home : homes(index)) {
-    // Who is to leave may have kept what nobody else has.
+    // A server that is to leave may have kept state that no other has.
     if (draining_.contains(home) && !goes_on(index))
       continue;
     if (const auto who = present(home))
@@ -45,12 +45,13 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   return true;
 }
 
-/// Whether another generation of it begins with what one of its servers has kept.
+/// Returns whether another generation of the shard begins with the local state of one of its
+/// servers.
 bool placement::goes_on(std::uint32_t index) const {
   return options_.restart_from_one_replica && records_[index].active.config != config_id{};
 }
 
-/// Who is not there, and may be yet.
+/// Returns whether an absent server may still come.
 bool placement::is_awaited(server_id server) const {
   return expected_.contains(server)
          || any_of(silent_, [&](const member_id& who) { return who.index == server.value; });
@@ -75,8 +76,8 @@ bool placement::may_have_more(std::uint32_t index, server_id home) const {
   return who ? !have_less_[index].contains(*who) : is_awaited(home);
 }
 
-/// Who takes up what is proposed: where its founder is gone, or has less than others may have, one
-/// of these. Nobody, while they are awaited.
+/// Returns the members that begin the proposed generation. If its initial member is gone, or has
+/// less than other servers may have, one of these takes its place. Empty while these are awaited.
 chain_config placement::beginning(std::uint32_t index) const {
   auto members = records_[index].proposed->members;
   const auto has_less = [&](const member_id& who) { return have_less_[index].contains(who); };
@@ -98,7 +99,7 @@ chain_config placement::beginning(std::uint32_t index) const {
   return {{}, {}, initial_members(index, others.empty() ? members : others), {}};
 }
 
-/// Where a chain has its place, or what it had before is.
+/// Returns the servers that a shard belongs on, or that may have its former state.
 std::vector<server_id> placement::homes(std::uint32_t index) const {
   const auto& chain = records_[index];
   const bool by_proposal = begins(chain) && !goes_on(index);
@@ -119,7 +120,7 @@ std::vector<server_id> placement::homes(std::uint32_t index) const {
   return all;
 }
 
-/// Those of `members` who can begin a generation, and others as far as there are any.
+/// Returns the present ones of `members`, and other servers in place of absent ones.
 std::vector<member_id> placement::initial_members(std::uint32_t index,
                                                   std::vector<member_id> members) const {
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });

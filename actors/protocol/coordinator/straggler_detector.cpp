@@ -19,26 +19,23 @@ std::string seconds_text(double seconds) {
                         : std::to_string(std::llround(seconds)) + " s";
 }
 
-/// `text` goes on after the worker's name.
-void notify(straggler_events& events, worker_id worker, straggler_measure measure,
-            const std::string& text, straggler_event::kind what = straggler_event::kind::measure) {
-  events.push_back({what, worker, measure, "worker " + std::to_string(worker.value) + text});
+/// `fields` follow the worker's name.
+void notify(straggler_events& events, worker_id worker, straggler_measure measure, event_kind kind,
+            std::vector<event_field> fields,
+            straggler_event::kind what = straggler_event::kind::measure) {
+  fields.insert(fields.begin(), {"member", "worker " + std::to_string(worker.value)});
+  events.push_back({what, worker, measure, {kind, std::move(fields)}});
 }
 
-void notify(straggler_events& events, straggler_event::kind what, const std::string& text) {
-  events.push_back({what, std::nullopt, straggler_measure::full, "the cluster " + text});
-}
-
-const char* meaning_of(straggler_measure measure) {
+event_kind kind_of(straggler_measure measure) {
   switch (measure) {
-  case straggler_measure::warned: return "it is watched";
-  case straggler_measure::rebalanced: return "it gives back a part of its work";
-  case straggler_measure::demoted: return "nobody waits for it any more";
-  default: return "";
+  case straggler_measure::rebalanced: return event_kind::worker_rebalanced;
+  case straggler_measure::demoted: return event_kind::worker_demoted;
+  default: return event_kind::worker_warned;
   }
 }
 
-/// Requires: not empty.
+/// Requires: `values` is not empty.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto middle = values.size() / 2;
@@ -70,9 +67,8 @@ void straggler_detector::joined(worker_id worker, std::string host, time_point n
     return;
   who.measure = straggler_measure::evicted;
   who.out_until = record->second.held_until;
-  notify(events, worker, who.measure,
-         " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
-           + " is held back");
+  notify(events, worker, who.measure, event_kind::worker_held,
+         {{"seconds", seconds_of(who.out_until - now)}, {"host", who.host}});
 }
 
 void straggler_detector::left(worker_id worker, time_point now) {
@@ -115,8 +111,8 @@ void straggler_detector::measure(track& seen, const worker_progress& done, time_
   seen.trained = true;
   seen.base = done;
   seen.since = now;
-  // After a late round reports come in a heap, and their times mean nothing. What comes when a
-  // window is full, before the round that ends it, is left out.
+  // After a late round statuses come together, and their times mean nothing. Steps that come when a
+  // window is full, before the round that ends it, are left out.
   if (samples == 0 || late_ || seen.window_steps >= options_.window_steps)
     return;
   const auto share = static_cast<double>(samples);
@@ -153,8 +149,8 @@ void straggler_detector::tick(time_point now, straggler_events& events) {
   act(all, now, events);
 }
 
-/// The detector did not run in time, so what it saw since says nothing about workers: all begin
-/// anew, in windows and in silence.
+/// Begins all windows and silences anew: the detector did not run in time, so its measurements
+/// since the last round say nothing about workers.
 void straggler_detector::oversleep(time_point now) {
   late_score_ = std::min(late_score_ + 1, options_.late_score_max);
   late_at_ = now;
@@ -196,7 +192,7 @@ void straggler_detector::close_window(track& seen, time_point now) const {
   begin_window(seen, now);
 }
 
-/// A worker that is stuck has no pace; one that is blocked keeps its last.
+/// Compares all paces. A stuck worker has no pace; a blocked one keeps its last.
 straggler_detector::group straggler_detector::compare() const {
   std::vector<double> paces;
   std::vector<double> samples;
@@ -243,12 +239,12 @@ void straggler_detector::find_stalled(const group& all, time_point now, straggle
     const bool stalled = silent > silence_limit(seen);
     seen.lost_hope = silent > options_.stalled_ratio * silence_limit(seen);
     if (stalled && !seen.stalled)
-      notify(events, worker, who.measure,
-             " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
-               + describe(seen, all),
+      notify(events, worker, who.measure, event_kind::worker_stalled,
+             {{"seconds", silent}, {"figures", describe(seen, all)}},
              straggler_event::kind::stalled);
     if (seen.stalled && !stalled)
-      notify(events, worker, who.measure, " is not stuck any more; " + describe(seen, all));
+      notify(events, worker, who.measure, event_kind::worker_resumed,
+             {{"figures", describe(seen, all)}});
     seen.stalled = stalled;
   }
 }
@@ -266,7 +262,7 @@ void straggler_detector::find_slow(const group& all, time_point now) {
   }
 }
 
-/// Why nobody of the cluster is to blame; empty where somebody may be.
+/// Returns why the cluster is slow, rather than some of its workers; empty if it is not.
 std::string straggler_detector::systemic(const group& all) const {
   std::size_t compared = 0;
   std::size_t bad = 0;
@@ -277,7 +273,7 @@ std::string straggler_detector::systemic(const group& all) const {
     }
   if (static_cast<double>(bad)
       > std::max(1.0, options_.brake_share * static_cast<double>(compared)))
-    return std::to_string(bad) + " of " + std::to_string(compared) + " workers are slow or stuck";
+    return std::to_string(bad) + " of " + std::to_string(compared) + " workers are slow or stalled";
   if (enough(all) && long_run_median_ && all.median > options_.brake_rise * *long_run_median_)
     return "a typical step takes " + seconds_text(all.median * all.step_samples) + " instead of "
            + seconds_text(*long_run_median_ * all.step_samples);
@@ -291,8 +287,8 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
       long_run_median_ = all.median;
       long_run_since_ = now;
     } else {
-      // A plain mean until long_run has passed, then one that forgets. It follows under the brake
-      // too, so that a cluster that stays slow is compared again in the end.
+      // A plain mean until long_run has passed, then an exponential one. It is updated under the
+      // brake too, so that a cluster that stays slow is compared again in the end.
       const auto span = std::min<time_point>(now - long_run_since_, options_.long_run);
       const auto weight = std::min(1.0, seconds_of(now - long_run_at_) / seconds_of(span));
       *long_run_median_ += weight * (all.median - *long_run_median_);
@@ -302,11 +298,16 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
   if (!why.empty()) {
     brake_until_ = now + options_.brake_time;
     if (!std::exchange(braked_, true))
-      notify(events, straggler_event::kind::cluster_slow, "is slow, no worker is blamed: " + why);
+      events.push_back({straggler_event::kind::cluster_slow,
+                        std::nullopt,
+                        straggler_measure::full,
+                        {event_kind::cluster_slow, {{"reason", why}}}});
   } else if (braked_ && now >= brake_until_) {
     braked_ = false;
-    notify(events, straggler_event::kind::cluster_well,
-           "is not slow any more: workers are judged again");
+    events.push_back({straggler_event::kind::cluster_well,
+                      std::nullopt,
+                      straggler_measure::full,
+                      {event_kind::cluster_healthy, {}}});
   }
 }
 
@@ -314,7 +315,7 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
 
 void straggler_detector::act(const group& all, time_point now, straggler_events& events) {
   std::optional<worker_id> worst;
-  const auto badness = [&](worker_id worker) { // Stuck ones first, then by pace.
+  const auto badness = [&](worker_id worker) { // Stuck workers first, then by pace.
     const auto& seen = slots_.at(worker).seen;
     return std::pair{seen.lost_hope, seen.pace ? seen.pace->seconds_per_sample : 0.0};
   };
@@ -335,8 +336,7 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
       who.measure = static_cast<straggler_measure>(static_cast<int>(who.measure) + 1);
       seen.evidence = false;
       seen.forced_at = now;
-      notify(events, worker, who.measure,
-             std::string{" is slow, "} + meaning_of(who.measure) + "; " + describe(seen, all));
+      notify(events, worker, who.measure, kind_of(who.measure), {{"figures", describe(seen, all)}});
     } else if ((forceable || (seen.lost_hope && !braked_))
                && (!worst || badness(*worst) < badness(worker))) {
       worst = worker;
@@ -348,14 +348,14 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
     evict(*worst, all, now, events);
 }
 
-/// After a window that was not slow.
+/// Gives back duties and halves evictions, after a window that was not slow.
 void straggler_detector::forgive(worker_id worker, slot& who, time_point now,
                                  straggler_events& events) const {
   auto& seen = who.seen;
   if (who.measure != straggler_measure::full && now - seen.slow_at >= options_.recovery) {
     who.measure = straggler_measure::full;
-    notify(events, worker, who.measure,
-           " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
+    notify(events, worker, who.measure, event_kind::worker_healthy,
+           {{"seconds", seconds_of(now - seen.slow_at)}});
   }
   if (now - seen.healthy_since >= options_.healthy_time) {
     who.evictions /= 2;
@@ -368,7 +368,7 @@ std::size_t straggler_detector::working() const {
     slots_.begin(), slots_.end(), [](const auto& entry) { return entry.second.works(); }));
 }
 
-/// One more, who works now.
+/// Returns whether one more working worker may be put out.
 bool straggler_detector::may_put_out() const {
   std::size_t known = 0;
   std::size_t out = 0;
@@ -376,7 +376,7 @@ bool straggler_detector::may_put_out() const {
     known += who.present || who.measure == straggler_measure::evicted ? 1 : 0;
     out += who.measure == straggler_measure::evicted ? 1 : 0;
   }
-  // 10 % of 30 must be 3 whatever 0.1 is in binary.
+  // 10 % of 30 must be 3, although 0.1 is not exact in binary.
   const auto share = std::floor(options_.out_share * static_cast<double>(known) + 1e-9);
   return options_.strongest == straggler_measure::evicted
          && (static_cast<double>(out + 1) <= std::max(1.0, share)
@@ -387,7 +387,7 @@ bool straggler_detector::may_put_out() const {
 void straggler_detector::evict(worker_id worker, const group& all, time_point now,
                                straggler_events& events) {
   auto& who = slots_.at(worker);
-  const std::string why = who.seen.lost_hope ? " stayed stuck" : " stayed slow";
+  const std::string reason = who.seen.lost_hope ? "stalled" : "slow";
   const auto numbers = describe(who.seen, all);
   evicted_at_ = now;
   ++who.evictions;
@@ -397,12 +397,15 @@ void straggler_detector::evict(worker_id worker, const group& all, time_point no
                                                         options_.probation_max);
   begin_track(who, now);
   const bool held = hold_host(who.host, now);
-  notify(events, worker, who.measure,
-         why + " and is out for " + seconds_text(seconds_of(who.out_until - now))
-           + (held ? ", with its host " + who.host : "") + "; " + numbers);
+  std::vector<event_field> fields{
+    {"seconds", seconds_of(who.out_until - now)}, {"reason", reason}, {"figures", numbers}};
+  if (held)
+    fields.push_back({"host", who.host});
+  notify(events, worker, who.measure, event_kind::worker_evicted, std::move(fields));
 }
 
-/// Notes an eviction. Returns whether the host is held back for it, and with it all who are out.
+/// Notes an eviction. Returns whether it makes the host held back, with all of its workers that are
+/// out.
 bool straggler_detector::hold_host(const std::string& host, time_point now) {
   if (host.empty())
     return false;
@@ -420,7 +423,7 @@ bool straggler_detector::hold_host(const std::string& host, time_point now) {
   return true;
 }
 
-/// Lets in whose time is over; and others, where too few work without them.
+/// Lets in workers whose time is over. If fewer than workers_min work, lets in others early.
 void straggler_detector::release(time_point now, straggler_events& events) {
   for (const auto& [worker, who] : slots_)
     if (who.measure == straggler_measure::evicted && now >= who.out_until)
@@ -445,7 +448,7 @@ void straggler_detector::let_in(worker_id worker, const std::string& why, time_p
   if (!who.present)
     who.left_at = now;
   begin_track(who, now);
-  notify(events, worker, who.measure, " may work again: " + why);
+  notify(events, worker, who.measure, event_kind::worker_readmitted, {{"reason", why}});
 }
 
 void straggler_detector::forget(time_point now) {

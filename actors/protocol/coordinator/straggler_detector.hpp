@@ -1,12 +1,13 @@
-// Which workers are stragglers, and what each may still do. A plain state machine: progress of the
-// workers and time in, events out. It compares workers with each other, never with a clock of
-// theirs; it blames nobody while the whole cluster or the detector itself is slow; and it uses
-// force by degrees, within a budget, and never for ever.
+// Detects stragglers, and decides the measures against each. A plain state machine: progress of the
+// workers and time in, events out. It compares workers with each other, never with a worker's
+// clock. It takes no measures while the whole cluster or the detector itself is slow. Measures grow
+// by degrees, within a budget, and always end.
 #pragma once
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/ids.hpp"
+#include "serialization/job_event.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -18,109 +19,112 @@
 
 namespace troupe {
 
-/// What a worker may do, by growing force.
+/// Measures against a worker, by growing force.
 enum class straggler_measure : std::uint8_t {
   full,
-  warned,     ///< It works as before; a warning is printed.
+  warned,     ///< It has its full measure, and a person is told.
   rebalanced, ///< It gives back a part of its work.
   demoted,    ///< No other worker waits for its gradients.
   evicted,    ///< Its incarnation has ended and its work is reassigned; a successor has to wait.
 };
 
-/// Each number of the rules. "Step": one batch of a worker; "typical step": the median number of
-/// samples in a step, over all workers, so that who has more data in a step is not slow for it.
+/// The numbers of the rules. "Step": one batch of a worker. "Typical step": the median number of
+/// samples in a step, over all workers, so that a worker with more data in a step is not slow for
+/// it.
 struct straggler_options {
-  // -- who is slow --
+  // -- slow workers --
   /// Steps of a window, whose median time per sample is a worker's pace. More: calmer and later.
   std::uint32_t window_steps = 20;
-  /// A window ends after this, or the time of so many steps at pace m where that is longer, with
-  /// the steps it has, one at least. So a worker that is 5 times slower than others, at 1 s a step,
-  /// is out within 60 s; with 20 steps of 5 s it would take 10 min.
+  /// A window ends after this time, or after the time of window_time_steps steps at pace m if that
+  /// is longer, with the steps it has, at least one. So a worker that is 5 times slower than
+  /// others, at 1 s a step, is out within 60 s; with 20 steps of 5 s it would take 10 min.
   std::chrono::milliseconds window_time{5000};
   double window_time_steps = 5.0;
   /// A worker is slow beyond max(slow_ratio * m, m + slow_deviations * d), where m is the median of
   /// all paces and d the median of their distances from it. Smaller: more false alarms.
   double slow_ratio = 2.0;
   double slow_deviations = 6.0;
-  /// And slower than m by more than this in a typical step: below, nobody would gain by it.
+  /// A typical step must also take the worker longer, by more than this, than at pace m. Below, a
+  /// measure would gain too little.
   std::chrono::milliseconds slow_excess{50};
-  /// So many windows running must be slow before anything is done.
+  /// Windows in a row that must be slow before a measure is taken.
   std::uint32_t slow_windows = 3;
-  /// With fewer paces to compare nobody is slow.
+  /// With fewer paces to compare, no worker counts as slow.
   std::uint32_t reporting_min = 5;
 
-  // -- who is stuck --
+  // -- stuck workers --
   /// A worker is stuck when it has finished no step for longer than max(silence, silence_steps
-  /// steps of its size at pace m), ...
+  /// steps of its size at pace m). A event tells of it.
   std::chrono::milliseconds silence{10'000};
   double silence_steps = 5.0;
-  /// The same before its first step, and before any pace is known: models are built, data is read.
+  /// The limit before its first step, and before any pace is known: models are built, data is read.
   std::chrono::milliseconds first_step{120'000};
-  /// ... which is told; and put out after this times as long, if it does not go on. Must exceed
-  /// every pause of a healthy worker.
+  /// A stuck worker is put out after stalled_ratio times the limit. Must exceed every pause of a
+  /// healthy worker.
   double stalled_ratio = 2.0;
 
-  // -- when the cluster is slow, and nobody of it to blame --
-  /// m is more than this times its mean over the long run ...
+  // -- slow cluster: the brake --
+  /// The brake is on if m exceeds its long-run mean by more than this factor.
   double brake_rise = 1.5;
   std::chrono::milliseconds long_run{600'000};
-  /// ... or more than this share of the workers is slow or stuck. One is never more.
+  /// The brake is on if more than this share of the workers is slow or stuck. One worker is never
+  /// more.
   double brake_share = 0.2;
-  /// That lasts so long after the last sign of it.
+  /// The brake stays on for this time after its last cause.
   std::chrono::milliseconds brake_time{10'000};
 
-  // -- force --
-  /// Nobody gets less than this.
+  // -- measures --
+  /// The strongest measure that is used.
   straggler_measure strongest = straggler_measure::evicted;
-  /// At least this between two degrees of force against a worker, so that the first can help.
+  /// Least time between two measures against a worker, so that the first can help.
   std::chrono::milliseconds force_interval{5000};
-  /// A worker has its full duty back after so long without a slow window. Longer than a flapping
+  /// A worker has its full duty back after this time without a slow window. Longer than a flapping
   /// worker's good times: it is then out after a few bad ones.
   std::chrono::milliseconds recovery{60'000};
 
   // -- budget --
-  /// At most max(1, out_share * workers known) are out at a time, ...
+  /// At most max(1, out_share * workers known) are out at a time.
   double out_share = 0.1;
-  /// ... never so many that fewer than this work, ...
+  /// At least this many workers work.
   std::uint32_t workers_min = 1;
-  /// ... and at most one is put out in this time.
+  /// At most one worker is put out in this time.
   std::chrono::milliseconds eviction_interval{10'000};
 
   // -- return --
   /// An evicted worker is out for this times its evictions so far, at most probation_max.
   std::chrono::milliseconds probation{30'000};
   std::chrono::milliseconds probation_max{300'000};
-  /// After so long without a slow window half of its evictions are forgotten.
+  /// After this time without a slow window half of its evictions are forgotten.
   std::chrono::milliseconds healthy_time{600'000};
-  /// After so many evictions from one host within host_memory nobody of it comes back before
-  /// host_hold is over.
+  /// After host_evictions evictions from one host within host_memory, no worker of it comes back
+  /// before host_hold is over.
   std::uint32_t host_evictions = 3;
   std::chrono::milliseconds host_memory{3'600'000};
   std::chrono::milliseconds host_hold{1'800'000};
 
   // -- the detector itself --
-  /// Time between two rounds of judgement.
+  /// Time between two rounds.
   std::chrono::milliseconds round{1000};
   /// A round that comes after more than this times `round` is late.
   double late_ratio = 2.0;
   /// `silence` and `first_step` are multiplied by 1 + score. The score grows by 1 with each late
-  /// round, up to this, and shrinks by 1 in each late_memory without one.
+  /// round, at most to late_score_max, and shrinks by 1 in each late_memory without one.
   std::uint32_t late_score_max = 8;
   std::chrono::milliseconds late_memory{10'000};
 };
 
 /// Errors: invalid_argument, naming the option.
 result<void> validate(const straggler_options& options);
-/// The same rules with all times of waiting divided by `speed`, for experiments.
+/// Returns the rules with all waiting times divided by `speed`, for experiments.
 straggler_options hurried(straggler_options options, double speed);
 
-/// What a worker has done, by its newest report; cumulative since the start of its incarnation.
+/// Progress of a worker, by its newest status; cumulative since the start of its incarnation.
 struct worker_progress {
-  /// Steps finished, whether or not somebody used their gradients.
+  /// Steps finished, whether or not their gradients were used.
   std::uint64_t steps = 0;
-  std::uint64_t samples = 0; ///< In these steps.
-  /// Time that it could not compute because of us: waiting for values or for other workers, for a
-  /// link's window, for a lease. A wait that has not ended counts up to now.
+  std::uint64_t samples = 0; ///< Samples in these steps.
+  /// Time that it could not compute for reasons outside it: waiting for values, other workers, a
+  /// link's window or a lease. A wait that has not ended counts up to now.
   std::chrono::microseconds blocked{0};
 
   bool operator==(const worker_progress&) const = default;
@@ -128,36 +132,38 @@ struct worker_progress {
 
 struct straggler_event {
   enum class kind : std::uint8_t {
-    measure,      ///< The worker's measure is now `measure`. May say what held before.
+    measure,      ///< The worker's measure is now `measure`, perhaps as before.
     stalled,      ///< The worker reports and does not train. Its measure is as before.
-    cluster_slow, ///< The brake is on: no force against anybody ...
-    cluster_well, ///< ... until now.
+    cluster_slow, ///< The brake is on: no measures are taken.
+    cluster_well, ///< The brake is off again.
   };
   kind what = kind::measure;
   std::optional<worker_id> worker;                     ///< None for a event on the cluster.
   straggler_measure measure = straggler_measure::full; ///< The worker's.
-  std::string reason;                                  ///< One line for a person, with the numbers.
+  job_event what_happened;                             ///< For people and logs, with the numbers.
 
   bool operator==(const straggler_event&) const = default;
 };
 
 using straggler_events = std::vector<straggler_event>;
 
-/// Units: time per sample between receipts, less what the worker was blocked; by the caller's clock
-///   alone. Verdicts are appended to the caller's buffer.
+/// Units: time per sample between statuses, less the time that the worker was blocked, by the
+/// caller's clock alone. Verdicts are appended to the caller's buffer.
 /// Requires: `now` never goes back; tick() is called at least once in options.round, best at once
-///   after the events that came before it. Else the detector takes itself for late.
+/// after the events that came before it. Otherwise the round counts as late.
 /// Errors: none. Calls for workers that did not join, or are out, do nothing.
 /// Determinism: the same calls give the same events; workers are compared in ascending order.
-/// Capacity: window_steps measurements for a worker; who left is forgotten after host_memory.
+/// Capacity: window_steps measurements for a worker; a worker that left is forgotten after
+/// host_memory.
 /// Invariants:
 /// (1) when a worker is put out, at most max(1, out_share of all) are out, and workers_min work:
 ///     may_put_out() is always asked. Evictions are eviction_interval apart.
-/// (2) a late round, or one under the brake, uses no force: tick() ends before, act() refuses.
-/// (3) force grows by one degree at a time, each on a slow window that ended after the last, with
-///     slow_windows running. Only a stuck worker is put out at once, after it was told of.
-/// (4) nobody is out for ever: its time is at most probation_max, or host_hold from the last time
-///     its host was held back; less where fewer than workers_min work without it.
+/// (2) a late round, or one under the brake, takes no measures: tick() ends before, act() refuses.
+/// (3) force grows by one degree at a time, each on a slow window that ended after the last
+///     measure, with slow_windows in a row. Only a stuck worker is put out at once, after a event
+///     told of it.
+/// (4) no worker is out for ever. It is out for at most probation_max, or host_hold from the last
+///     time its host was held back; less if fewer than workers_min work without it.
 /// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
 /// 1707.00788); brake and budget, Kubernetes' zone eviction and Envoy's outlier detection; work
 /// given back, DLRover.
@@ -166,19 +172,21 @@ public:
   /// Requires: validate(options) succeeded.
   explicit straggler_detector(straggler_options options) : options_(options) {}
 
-  /// A new incarnation of this worker is here and will get work, unless it is out: evicted lately,
-  /// or its host is held back, of which a event tells. Otherwise it begins with full measure.
-  /// `host`: any name that workers of one machine share; empty: unknown, and never held back.
+  /// Adds a new incarnation of this worker. It begins with full measure, unless it was evicted
+  /// lately
+  /// or its host is held back; a event tells of the latter. `host`: any name that workers of one
+  /// machine share; empty: unknown, and never held back.
   void joined(worker_id worker, std::string host, time_point now, straggler_events& events);
-  /// It is gone, for whatever reason. If it is out, it stays so.
+  /// Notes that the incarnation is gone, for whatever reason. A worker that is out stays out.
   void left(worker_id worker, time_point now);
-  /// What it has done; `now` is when that was received. May be called as often as one likes.
-  /// Numbers below the last ones begin a new count.
+  /// Takes the worker's progress, received at `now`. May be called at any rate. Numbers below the
+  /// last ones begin a new count.
   void progress(worker_id worker, const worker_progress& done, time_point now);
-  /// Judges, if options.round has passed since it last did.
+  /// Runs a round, if options.round has passed since the last one.
   void tick(time_point now, straggler_events& events);
 
-  /// `full` for a worker that is not known. Who is `out` must not get work.
+  /// Returns the worker's measure; `full` for an unknown worker. An evicted worker must not get
+  /// work.
   straggler_measure measure(worker_id worker) const;
 
 private:
@@ -190,10 +198,10 @@ private:
     double seconds_per_sample = 0.0;
     double samples_per_step = 0.0;
   };
-  /// What is measured of an incarnation.
+  /// Measurements of an incarnation.
   struct track {
-    std::optional<worker_progress> base; ///< At the last step ...
-    time_point since{0};                 ///< ... which came then; or when it joined.
+    std::optional<worker_progress> base; ///< Progress at the last step.
+    time_point since{0};                 ///< When that step came, or when it joined.
     worker_progress newest;
     bool trained = false; ///< It finished a step.
     double step_samples_max = 0.0;
@@ -202,26 +210,26 @@ private:
     std::vector<measurement> window;
     std::uint64_t window_steps = 0;
     std::uint64_t window_samples = 0;
-    std::optional<troupe::straggler_detector::pace> pace; ///< Of the window that ended last ...
-    bool closed = false;                                  ///< ... in this round.
+    std::optional<troupe::straggler_detector::pace> pace; ///< Pace of the last window that ended.
+    bool closed = false;                                  ///< That window ended in this round.
 
-    bool slow = false;      ///< That window is.
+    bool slow = false;      ///< That window is slow.
     bool stalled = false;   ///< No step for too long.
-    bool lost_hope = false; ///< No step for stalled_ratio times that.
+    bool lost_hope = false; ///< No step for stalled_ratio times as long.
     std::uint32_t slow_windows = 0;
-    bool evidence = false; ///< A slow window that no force answered yet.
+    bool evidence = false; ///< A slow window that no measure answered yet.
     time_point slow_at{0};
     time_point forced_at{0};
     time_point healthy_since{0};
   };
-  /// One seat of a worker; it outlives incarnations.
+  /// One slot of a worker; it outlives incarnations.
   struct slot {
     std::string host;
     bool present = false;
     time_point left_at{0};
     straggler_measure measure = straggler_measure::full;
     time_point out_until{0};
-    std::uint32_t evictions = 0; ///< Less those forgotten.
+    std::uint32_t evictions = 0; ///< Without forgotten ones.
     track seen;
 
     bool works() const { return present && measure != straggler_measure::evicted; }
@@ -230,12 +238,12 @@ private:
     std::deque<time_point> evictions;
     time_point held_until{0};
   };
-  /// All paces of a round.
+  /// Statistics of all paces of a round.
   struct group {
     std::size_t reporting = 0;
     double median = 0.0; ///< s per sample.
     double deviation = 0.0;
-    double step_samples = 0.0; ///< Of a typical step.
+    double step_samples = 0.0; ///< Samples of a typical step.
   };
 
   void measure(track& seen, const worker_progress& done, time_point now) const;
@@ -268,8 +276,8 @@ private:
   std::map<worker_id, slot> slots_;
   std::map<std::string, host_record> hosts_;
 
-  std::optional<time_point> round_at_; ///< The last round.
-  bool late_ = false;                  ///< It was.
+  std::optional<time_point> round_at_; ///< Time of the last round.
+  bool late_ = false;                  ///< The last round was late.
   std::uint32_t late_score_ = 0;
   time_point late_at_{0}; ///< When the score changed.
 

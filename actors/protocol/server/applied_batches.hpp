@@ -1,4 +1,4 @@
-// Which batches a server has applied, for each table and partition.
+// Records which batches a server has applied, for each table and partition.
 #pragma once
 
 #include "serialization/batch_set.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// What a shard starts with: fresh, or read from a checkpoint.
+/// The initial state of one partition of a shard: fresh, or read from a checkpoint.
 struct shard_partition {
   partition_id partition;
   std::uint64_t version = 0;
@@ -20,23 +20,23 @@ struct shard_partition {
 
 std::vector<shard_partition> marks_of(const std::vector<partition_image>& images);
 
-/// A push marks all partitions of a server, so their marks differ only where checkpoints differed;
-/// those that were equal then are kept once.
+/// Each push is recorded for all partitions of a server, so partitions differ only where their
+/// checkpoints differed. Partitions that were equal then share one record.
 class applied_batches {
 public:
   applied_batches(const std::vector<shard_partition>& partitions, std::size_t tables);
 
-  /// On every partition.
+  /// Returns whether every partition has the batch.
   bool contains(table_id table, batch_id batch) const;
   void insert(const std::vector<table_id>& tables, batch_id batch);
-  /// Which of these pairs have the batch.
+  /// Returns those (table, partition) pairs of these tables that have the batch.
   std::vector<std::pair<table_id, partition_id>> pairs(const std::vector<table_id>& tables,
                                                        batch_id batch) const;
-  /// First batch that some partition lacks for some of these tables; `end` where that is less.
+  /// Returns the first batch that some partition lacks for one of these tables, at most `end`.
   batch_id floor(const std::vector<table_id>& tables, batch_id end) const;
-  /// Batches below `end` that every partition has for all tables.
+  /// Returns the batches below `end` that every partition has for all tables.
   batch_set everywhere(batch_id end) const;
-  /// In the order of the start; with this version.
+  /// Returns the partitions in their initial order, with this version.
   std::vector<shard_partition> partitions(std::uint64_t version) const;
   std::uint64_t version_max() const { return version_max_; }
 
@@ -47,7 +47,7 @@ private:
   };
 
   std::vector<group> groups_;
-  std::vector<std::pair<partition_id, std::size_t>> order_; ///< And its group.
+  std::vector<std::pair<partition_id, std::size_t>> order_; ///< Partition and its group.
   std::uint64_t version_max_ = 0;
 };
 

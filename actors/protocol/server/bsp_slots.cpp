@@ -49,7 +49,7 @@ void bsp_slots::drop_next(bool applied) {
   --entries_;
   for (auto& [batch, slot] : kept_)
     if (is_entered(batch))
-      slot.source.reset(); // It came early; another replica's entry has it.
+      slot.source.reset(); // It came early; another replica's entry has the payload.
 }
 
 std::vector<bsp_slot> bsp_slots::drop_all() {

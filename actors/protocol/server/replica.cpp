@@ -50,7 +50,7 @@ replica::replica(const job_spec& job, member_id self, generation_id generation, 
     shard_.emplace(job_, generation_, partitions, options_.shard);
 }
 
-// -- the coordinator's word --
+// -- desired state from the coordinator --
 
 void replica::reconcile(const chain_metadata& record, time_point now, replica_effects& effects) {
   const bool led = leads();
@@ -111,7 +111,7 @@ void replica::push(request_token token, std::shared_ptr<const push_request> what
   arriving_ = {};
 }
 
-/// A slot waits for the others of its clock.
+/// Keeps the payload of a slot that waits for the others of its clock.
 void replica::keep_payload() {
   if (shard_->holds(arriving_.first))
     held_.insert(arriving_);
@@ -123,7 +123,7 @@ std::shared_ptr<const push_request> replica::payload_of(request_token token) {
   return std::move(held_.extract(token).mapped());
 }
 
-/// That of a slot whose clock was not proposed here is of no use any more.
+/// Drops a kept payload that is not needed: no clock proposed here has it.
 void replica::drop_payload(request_token token) {
   if (held_.contains(token) && !shard_->holds(token))
     held_.erase(token);
@@ -146,7 +146,7 @@ void replica::pull(request_token token, const pull_request& what, time_point now
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
-  // Versions of a history that is over say nothing of this one.
+  // Versions of another generation do not count in this one.
   const bool is_of_this = what.seen.generation == chain_.generation();
   const pull_terms terms{what.step, what.others, what.latest, tables_of(what),
                          is_of_this ? what.seen.version : 0};
@@ -205,7 +205,7 @@ void replica::append(const propose_effect& what, time_point now, replica_effects
   run(news, effects);
 }
 
-/// The next entry of the log.
+/// Adds the next entry to the log.
 void replica::keep(log_entry entry, replica_effects& effects) {
   if (options_.writes_log)
     effects.push_back(write_effect{first_ + log_.size(), entry});
@@ -262,7 +262,7 @@ void replica::drop_released() {
 void replica::carry_out(time_point now, replica_effects& effects) {
   for (;;) {
     for (std::size_t i = 0; i < decided_.size(); ++i) {
-      auto each = std::move(decided_[i]); // More may follow from it.
+      auto each = std::move(decided_[i]); // Carrying it out may add more.
       std::visit([&](auto& x) { pass_on(x, now, effects); }, each);
     }
     decided_.clear();
@@ -335,7 +335,7 @@ std::pair<std::uint64_t, std::vector<log_entry>> replica::unapplied() const {
 
 std::optional<std::uint64_t> replica::copy_for(const member_id& from, config_id config) {
   if (applied_ != final_)
-    return std::nullopt; // Its state is not the one that it would be taken for.
+    return std::nullopt; // The values do not match committed() yet.
   const auto index = chain_.copy_for(from, config);
   if (index)
     copied_clocks_ = shard_->bsp_clocks();

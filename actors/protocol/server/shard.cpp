@@ -26,7 +26,7 @@ std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
   return tables;
 }
 
-/// Clocks that all partitions have applied to all bsp tables.
+/// Returns the number of clocks that all partitions have applied to all bsp tables.
 std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
                              const applied_batches& marks) {
   if (bsp_tables.empty())
@@ -46,7 +46,7 @@ bool has_all(const std::vector<step_header>& steps, const std::vector<step_heade
   });
 }
 
-/// Whether two steps have the same of these.
+/// Returns whether two steps have the same id of this kind.
 template <class Id>
 bool twice(const std::vector<step_header>& steps, Id step_header::*which) {
   std::vector<Id> all;
@@ -89,7 +89,7 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   go_on(effects);
 }
 
-/// The least clock at which a worker can start now without breaking invariant (2).
+/// Returns the least clock at which a worker can start now without breaking invariant (2).
 std::uint64_t shard::promise() const {
   return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
 }
@@ -113,7 +113,8 @@ std::optional<failure> shard::rejection_of(const step_header& step) const {
   return clocks_.rejection_of(step.worker, step.incarnation);
 }
 
-/// A sum must not wait for a worker that may never be listed again.
+/// Returns the error of a push. A sum with some refused batches is not applicable, because it must
+/// not wait for a worker that may never be listed again.
 std::optional<failure> shard::rejection_of(const std::vector<step_header>& steps) const {
   std::optional<failure> first;
   std::size_t refused = 0;
@@ -170,7 +171,7 @@ std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_
   return found;
 }
 
-/// Whether the same partitions lack each of these batches.
+/// Returns whether the same partitions lack each of these batches.
 bool shard::equally_missing(const std::vector<table_id>& tables,
                             const std::vector<step_header>& steps) const {
   const auto lacking = [&](const step_header& step) {
@@ -189,7 +190,7 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
   auto why = malformed_push(tables);
   if (!why && twice(steps, &step_header::batch))
     why = failure{errc::malformed, "push lists a batch twice"};
-  if (!why && twice(steps, &step_header::worker)) // So a sum has few batches, whoever sends it.
+  if (!why && twice(steps, &step_header::worker)) // Bounds the batches of a sum.
     why = failure{errc::malformed, "push lists a worker twice"};
   if (!why)
     why = rejection_of(steps);
@@ -238,8 +239,8 @@ void shard::propose_or_wait(waiting_push push, std::vector<table_id> tables,
   }
 }
 
-/// The first pending entry that brings some of these batches to some of these tables, none of them
-/// bsp.
+/// Returns the first pending entry that brings some of these batches to some of these tables, none
+/// of them bsp.
 shard::pending_entry* shard::pending_with(const std::vector<step_header>& steps,
                                           const std::vector<table_id>& tables) {
   for (pending_entry& entry : pending_)
@@ -272,9 +273,9 @@ void shard::propose_next_clock(shard_effects& effects) {
 
 void shard::append(entry_header entry) {
   assert(!applying_ && slots_.empty());
-  // Who pushes clock c had its pull of c answered and, once that push is final, may have had the
-  // one of c + 1 answered, by the replica that leads. Should this one lead next, what it promises
-  // to a new worker must hold for those readers too.
+  // The worker that pushes clock c had its pull of c answered by the leading replica and, once that
+  // push is committed, may have had its pull of c + 1 answered. If this replica leads next, its
+  // promises to new workers must hold for those readers too.
   for (const step_header& step : entry.steps)
     pull_clock_max_ = std::max(pull_clock_max_, successor(step.clock));
   leads_ = false;
@@ -392,7 +393,7 @@ void shard::truncate(shard_effects& effects) {
   slots_.truncated();
 }
 
-/// Its asp and ssp tables have the batch.
+/// Keeps the bsp slot of a push, or acknowledges the push. Its asp and ssp tables have the batch.
 void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects) {
   if (push.is_slot && !slots_.applied(push.steps.front().batch))
     slots_.keep(push.steps.front(), push.token, push.proposed);
@@ -402,12 +403,12 @@ void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects
     hear(step, successor(step.clock));
 }
 
-/// What a request or an entry tells of the clock of its worker.
+/// Advances the clock of the worker of a request or an entry.
 void shard::hear(const step_header& step, std::uint64_t pushed_below) {
   clocks_.advance(step.worker, step.incarnation, pushed_below, first_pending(step));
 }
 
-/// The smallest clock of this worker's pushes whose asp and ssp tables are pending.
+/// Returns the smallest clock of this worker's pushes whose asp and ssp tables are pending.
 std::uint64_t shard::first_pending(const step_header& of) const {
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
   const auto look = [&](const std::vector<step_header>& steps) {
@@ -436,7 +437,7 @@ void shard::acknowledge(request_token token, bool duplicate, shard_effects& effe
   effects.push_back(acknowledge_effect{token, {version_, duplicate}});
 }
 
-// -- cuts, and what events make possible --
+// -- cuts, and steps that events make possible --
 
 void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
   assert(!applying_);
@@ -472,7 +473,7 @@ bool shard::holds(request_token token) const {
   return slots_.holds(token);
 }
 
-// -- marks --
+// -- applied batches --
 
 batch_set shard::marks() const { return marks_.everywhere({job_.batches()}); }
 

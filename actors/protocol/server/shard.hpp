@@ -1,6 +1,6 @@
-// What a server decides: which push becomes an entry of the log, what an entry does once it is
-// final, when a pull may be answered, what is remembered for exactly-once. A plain state machine:
-// requests are named by the caller's tokens, values never come here.
+// Decides which pushes become log entries, how committed entries take effect, and when pulls are
+// answered. It remembers applied batches, so that each is applied exactly once. A plain state
+// machine: the caller's tokens name requests, and values never come here.
 #pragma once
 
 #include "actors/protocol/clock_table.hpp"
@@ -25,44 +25,45 @@
 namespace troupe {
 
 struct shard_options {
-  /// A pull that cannot be answered for so long gets `not_yet`; the asker comes again. Shorter:
-  /// more messages; longer: a wrong belief (a dead worker) is noticed later.
+  /// A pull that cannot be answered for this time gets `not_yet`, and the client asks again.
+  /// Shorter: more messages. Longer: a wrong assumption (a dead worker) is noticed later.
   std::chrono::milliseconds pull_patience{500};
 };
 
-/// What an entry of the log does, on every replica.
+/// The effect of a log entry, the same on every replica.
 struct entry_header {
   /// Its batches, in the order in which they are added up: those of a push, or all slots of a bsp
   /// clock.
   std::vector<step_header> steps;
-  /// The tables that they step, in ascending order: all bsp tables of the job, or others only.
+  /// The tables that they step, in ascending order: all bsp tables of the job, or other tables
+  /// only.
   std::vector<table_id> tables;
-  /// Of the values that the gradient was computed from. A bsp clock has no use for it.
+  /// Version of the values that the gradient was computed from. A bsp clock does not use it.
   std::uint64_t base_version = 0;
 
   bool operator==(const entry_header&) const = default;
 };
 
-// -- effects: what the caller has to do, in this order --
+// -- effects: the caller carries them out in this order --
 
-/// Append this entry to the log, with the payloads of these pushes, in this order. Always the last
-/// effect of an event. The entry is pending from now on, until commit() or truncate(); the order of
-/// these effects is that of the entries.
+/// Append this entry to the log, with the payloads of these pushes in this order. Always the last
+/// effect of an event. The entry is pending until commit() or truncate(). Entries have the order of
+/// these effects.
 struct propose_effect {
   std::vector<request_token> pushes;
   entry_header entry;
 };
 /// Take one optimiser step on `tables` with the gradients of the oldest pending entry, added up in
-/// its order. Always the last effect of an event. The caller must then call applied()
-/// or, where a gradient was not finite, discarded(), before any other event.
+/// its order. Always the last effect of an event. Before any other event the caller must call
+/// applied() or, if a gradient was not finite, discarded().
 struct apply_effect {
   std::vector<table_id> tables;
-  /// Blocks of these (table, partition) have this batch already and must be left alone; nearly
-  /// always empty.
+  /// Blocks of these (table, partition) pairs have this batch already and must be left alone;
+  /// nearly always empty.
   std::vector<std::pair<table_id, partition_id>> skip;
   std::uint64_t staleness_versions = 0;
-  /// Gradients whose mean the step takes: the slots of a bsp clock. A sum that was pushed is taken
-  /// as it is, as if its batches had come one after the other.
+  /// Number of gradients whose mean the step takes: the slots of a bsp clock. A sum that was pushed
+  /// is taken as it is, as if its batches had come one after the other.
   std::size_t pushes = 1;
 };
 struct acknowledge_effect {
@@ -73,14 +74,14 @@ struct refuse_effect {
   request_token request;
   failure why;
 };
-/// Answer a pull with the present values; those of `previous` tables with the values before their
-/// last step (bsp: another server may still need slots of the clock before).
+/// Answer a pull with the present values; for `previous` tables, with the values before their last
+/// step. In bsp another server may still need slots of the clock before.
 struct answer_effect {
   request_token pull;
   std::uint64_t version = 0;
   std::vector<table_id> previous;
 };
-/// The bsp clock that a checkpoint waited for has been applied: pin the values now.
+/// Pin the values for this checkpoint now: the bsp clock that it waited for, if any, is applied.
 struct cut_effect {
   std::uint64_t checkpoint = 0;
 };
@@ -89,147 +90,159 @@ using shard_effect = std::variant<propose_effect, apply_effect, acknowledge_effe
                                   answer_effect, cut_effect>;
 using shard_effects = std::vector<shard_effect>;
 
-/// What a pull asks for, but for the values.
+/// The terms of a pull, without the values that it asks for.
 struct pull_terms {
   step_header step;
-  std::vector<step_header> others = {}; ///< query::others.
-  /// Observers: never wait, need not be known; neither generation, clock nor batch is looked at.
+  std::vector<step_header> others = {}; ///< As query::others.
+  /// Pulls of observers: they never wait and need not be listed; generation, clock and batch are
+  /// not checked.
   bool latest = false;
   std::vector<table_id> tables;
-  std::uint64_t version_min = 0; ///< The asker knows of this one.
+  std::uint64_t version_min = 0; ///< A version that the client knows of.
 };
 
-/// The state of one replica of a chain. Who leads it is asked to push and pull, and proposes
-/// entries; its followers append() them and may be asked to read(). On all of them an entry is
-/// pending until commit() or truncate():
+/// The state of one replica of a shard. The leading replica takes pushes and pulls and proposes
+/// entries. Its followers append() these entries and may be asked to read(). On all replicas an
+/// entry is pending until commit() or truncate():
 ///
-///     push -> propose_effect --log, followers append()--> final: commit() -> apply_effect
+///     push -> propose_effect --log, followers append()--> committed: commit() -> apply_effect
 ///               -> applied() or discarded() -> acknowledge_effect or refuse_effect
 ///
-/// A chain of one commits at once.
+/// A chain of one server commits at once.
 ///
-/// Who keeps the payload of a push: the caller, under its token, for as long as holds() says so;
-/// that of a proposed one is in the log. holds() may change in the events that name the token: the
-/// push itself (a second copy's payload is never needed), its acknowledge or refuse effect, and a
-/// propose_effect. A bsp slot whose connection ended is still applied from the payload that it
+/// The caller keeps the payload of a push, under its token, while holds() is true; the payload of a
+/// proposed push is in the log. holds() may change only in events that name the token: the push
+/// itself, its acknowledge or refuse effect, and a propose_effect. The payload of a second copy is
+/// never needed. A bsp slot whose connection ended is still applied from the payload that it
 /// brought; later copies of it only wait with it.
 ///
-/// One push of a worker ends one of its clocks: it names all tables that the step is to change, so
+/// Each push of a worker ends one of its clocks. It names all tables that the step is to change, so
 /// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of
-/// a push are an entry when it arrives, its bsp tables are part of their clock's, and when that is
-/// applied it is acknowledged.
+/// a push become an entry when it arrives. Its bsp tables are part of their clock's entry, and the
+/// push is acknowledged when that entry is applied.
 ///
-/// A push may be the sum of several batches. It is an entry as a whole or not at all: where some of
-/// its batches may be applied and others not, it is refused, and its parts may come one by one.
+/// A push may be the sum of several batches. It becomes an entry as a whole or not at all. If only
+/// some of its batches may be applied, the sum is refused, and its batches may come one by one.
 ///
-/// Determinism: effects are a function of the events; nothing is ordered by address or hash.
+/// Determinism: effects are a function of the events; no order depends on an address or a hash.
 /// marks(), partitions(), version() and bsp_clocks() are a function of the entries and of which of
-/// them were discarded, so they are the same on all replicas. clocks() of the one that leads may be
-/// ahead: it hears of pulls and repeated pushes too.
+/// them were discarded, so they are the same on all replicas. clocks() of the leading replica may
+/// be ahead, because it also sees pulls and repeated pushes.
 ///
 /// Invariants:
-/// (1) a batch is applied to a (table, partition) at most once: marks are set in applied() alone,
-///     in the same event as the step, and what is marked or pending is never proposed again.
-/// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks
-///     <= c - s - 1, and these are applied. A worker that is being admitted counts with the clock
-///     that was promised for it.
+/// (1) a batch is applied to a (table, partition) at most once: only applied() records it, in the
+///     same event as the step, and an applied or pending batch is never proposed again.
+/// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks <= c -
+///     s - 1, and these are applied. A worker that is being admitted counts with its promised
+///     clock.
 /// (3) bsp: clock t is applied once, when all its slots are there, in slot order; values of t stay
 ///     readable until t + 1 was applied. No clock is proposed while one is pending.
-/// (4) every push and pull gets exactly one acknowledge, refuse or answer, or waits for a pending
-///     entry, in an open bsp clock or as a pull.
-/// (5) nothing but applied() changes marks, version() and bsp_clocks(): a replica that truncates
-///     has a past state of its chain.
+/// (4) every push and pull gets exactly one acknowledge, refuse or answer, or still waits: for a
+///     pending entry, in an open bsp clock, or as a pull.
+/// (5) only applied() changes marks(), version() and bsp_clocks(): a replica that truncates has a
+///     past state of its shard.
 class shard {
 public:
-  /// Marks of bsp tables move by whole clocks, so those of `partitions` must end at a clock.
+  /// Applied batches of bsp tables move by whole clocks, so those of `partitions` must end at a
+  /// clock.
   shard(const job_spec& job, generation_id generation,
         const std::vector<shard_partition>& partitions, shard_options options = {});
 
-  /// Workers that may push, from the coordinator's orders. Pulls waiting for one that left go on.
+  /// Sets the workers that may push, from the coordinator's desired state. Pulls that wait for a
+  /// worker that left go on.
   void set_workers(const std::vector<clock_entry>& workers, shard_effects& effects);
 
-  /// `steps` and `tables` are the update's. Errors given as refuse_effect, the state is as before:
-  /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a
-  /// bsp clock too far ahead; a pending entry has some of its batches, or for some of its tables
-  /// only), fenced (a later start of the worker is listed), malformed (batch beyond the job; a
-  /// batch or a worker listed twice; a table unknown, listed twice, or some bsp tables listed and
-  /// others not), sum_not_applicable (of a sum some batches are marked, or would be refused, and
-  /// others not; it names bsp tables). A slot of a bsp clock that was pushed and is not applied yet
-  /// is kept. A duplicate of it, or of a pending push, is acknowledged as a duplicate when the
-  /// first one is applied.
+  /// Takes a push request with these `steps` and `tables`. A slot of a bsp clock is kept until its
+  /// clock is applied. A duplicate of a kept slot, or of a pending push, is acknowledged as a
+  /// duplicate when the first one is applied.
+  /// Errors come as refuse_effect and leave the state as before:
+  /// - rolled_back: an older generation;
+  /// - not_ready: a newer generation, a worker that is not listed, or a bsp clock too far ahead; or
+  ///   a pending entry has only some of the batches, or for only some of the tables;
+  /// - fenced: a later incarnation of the worker is listed;
+  /// - malformed: a batch beyond the job; a batch or a worker listed twice; a table unknown or
+  ///   listed twice; only some of the bsp tables;
+  /// - sum_not_applicable: only some batches of the sum are applied, or would be refused; or the
+  ///   sum names bsp tables.
+  ///
   /// idempotent: yes.
   void push(request_token token, const std::vector<step_header>& steps,
             const std::vector<table_id>& tables, std::uint64_t base_version,
             shard_effects& effects);
 
   // -- the log --
-  /// An entry that another replica proposed is in the log: that one leads. Requires: no push and no
-  /// pull waits here.
+  /// Appends an entry that the leading replica proposed; this one does not lead. Requires: no
+  /// push() and no pull() waits here (a read() may).
   void append(entry_header entry);
-  /// The oldest pending entry is final: gives its apply_effect. Requires: there is one.
+  /// Gives the apply_effect of the oldest pending entry, which is committed. Requires: there is
+  /// one.
   void commit(shard_effects& effects);
-  /// The apply_effect was carried out / found a gradient not finite: then its entry changes nothing
-  /// on any replica, and its batches may come again.
+  /// Ends an apply_effect: it was carried out, or a gradient was not finite. A discarded entry
+  /// changes no replica, and its batches may come again.
   void applied(shard_effects& effects);
   void discarded(failure why, shard_effects& effects);
-  /// This replica leads: it makes promises to workers that are being admitted, so it has to know
-  /// who has begun to work. A push and a pull tell the same, and a shard that has seen neither an
-  /// append() nor a step_down() leads.
+  /// Makes this replica lead. The leading replica promises start clocks to workers that are being
+  /// admitted, so it has to know which workers have begun. push() and pull() imply lead(), and a
+  /// shard leads until an append(), a follow() or a step_down().
   void lead();
-  /// This replica leads no more: refuses, as not_ready, every push and pull that waits here.
-  /// Pending entries stay. A cut that waits is forgotten: who leads next is asked.
+  /// Stops leading: refuses, as not_ready, every push and pull that waits here. Pending entries
+  /// stay. A waiting cut is forgotten; the next leading replica is asked for it.
   void step_down(shard_effects& effects);
-  /// This replica's state is a copy, of a replica that has answered no pull of a later clock: see
-  /// pull_clock_max(). It does not lead. Call it before any other event.
+  /// Makes this replica a follower with a copied state. The copied replica has answered no pull of
+  /// a clock later than `pull_clock_max`: see pull_clock_max(). Call it before any other event.
   void follow(std::uint64_t pull_clock_max);
-  /// The same, and the pending entries will not become final through this replica.
+  /// Does step_down(), and drops the pending entries, which will not be committed through this
+  /// replica.
   void truncate(shard_effects& effects);
-  /// Entries proposed or appended, and not applied, discarded or truncated yet.
+  /// Returns the number of entries proposed or appended, and not yet applied, discarded or
+  /// truncated.
   std::size_t pending() const { return pending_.size(); }
 
-  /// Waits for all tables that it names, as each of them demands, and for `version_min`. Errors as
-  /// with push(), where there are some for all of those who ask.
+  /// Answers a pull as soon as the consistency of each named table and `version_min` allow it.
+  /// Refuses it with an error of push() only if each of its workers has one.
   void pull(request_token token, const pull_terms& what, time_point now, shard_effects& effects);
-  /// The same of a replica that does not lead, without what a pull tells the one that does. Refuses
-  /// as not_ready what names an ssp table: which pulls were answered decides where others may
-  /// begin, so one replica has to know them all.
+  /// Answers a pull on a replica that does not lead, and does not advance clocks as pull() does.
+  /// Refuses, as not_ready, a pull that names an ssp table and is not `latest`. Answered pulls
+  /// decide where new workers may start, so one replica has to see them all.
   void read(request_token token, const pull_terms& what, time_point now, shard_effects& effects);
 
-  /// Answers pulls whose patience ended with not_yet (naming the worker waited for).
+  /// Answers pulls whose patience has ended with not_yet, naming the worker that they wait for.
   void tick(time_point now, shard_effects& effects);
 
-  /// Asks for a cut_effect: at once, or for jobs with a bsp table when `clock` clocks are applied
-  /// (at once where they already are). A newer request takes the place of one that waits.
+  /// Requests a cut_effect: at once or, in jobs with a bsp table, when `clock` clocks are applied
+  /// (at once if they already are). A newer request replaces a waiting one.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects);
 
-  /// Whether the payload of this push is still to be proposed.
+  /// Returns whether the payload of this push is still to be proposed.
   bool holds(request_token token) const;
 
-  // -- what reports and checkpoints say --
-  /// Batches applied on all partitions and tables.
+  // -- for statuses and checkpoints --
+  /// Returns the batches applied on all partitions and tables.
   batch_set marks() const;
   std::vector<shard_partition> partitions() const;
-  /// Ordered by worker; known: heard of, or being admitted with this clock as the promise.
+  /// Returns the clocks, ordered by worker. known: heard, or being admitted with this promised
+  /// clock.
   std::vector<clock_entry> clocks() const { return clocks_.entries(); }
-  /// No pull of a later clock that named an ssp table was answered, here or, as far as entries can
-  /// tell, by who led before. A start clock is promised by it.
+  /// Returns a bound for promises of start clocks. No pull of a later clock that named an ssp table
+  /// was answered, here or, as far as entries can tell, by earlier leading replicas.
   std::uint64_t pull_clock_max() const { return pull_clock_max_; }
-  /// Steps taken: one for each entry that was applied. Restored: the largest of its partitions.
+  /// Returns the number of steps taken, one for each applied entry. A restored shard starts with
+  /// the largest version of its partitions.
   std::uint64_t version() const { return version_; }
   generation_id generation() const { return generation_; }
-  /// bsp: clocks applied.
+  /// Returns the number of bsp clocks applied.
   std::uint64_t bsp_clocks() const { return slots_.clocks(); }
-  /// Of what was asked here: a follower's are 0.
+  /// Returns the counters of this replica; pushes count only on the leading one.
   const server_counters& counters() const { return counters_; }
-  /// A push that the caller refused itself, before push() (bsp: not finite on arrival).
+  /// Counts a push that the caller refused itself, before push() (bsp: not finite on arrival).
   void count_refused() { ++counters_.refused; }
 
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> responders;    ///< The first one's clock counts.
-    std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
-    std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
+    std::vector<step_header> responders;    ///< The clock of the first one counts.
+    std::optional<std::uint64_t> bsp_clock; ///< Names a bsp table: waits until these are applied.
+    std::optional<std::uint64_t> floor;     ///< Names an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
     std::vector<table_id> bsp_tables;
     time_point deadline;
@@ -238,13 +251,13 @@ private:
   struct waiting_push {
     request_token token;
     std::vector<step_header> steps;
-    bool is_slot = false;  ///< Its bsp tables are still to come.
+    bool is_slot = false;  ///< Its bsp tables still wait for their clock.
     bool proposed = false; ///< The entry was made of this copy of its batch.
   };
   struct pending_entry {
     entry_header what;
-    std::vector<waiting_push> waiting;  ///< None of a bsp clock: they are in `slots_`.
-    std::uint64_t staleness_clocks = 0; ///< Of the batch that has most.
+    std::vector<waiting_push> waiting;  ///< Empty for a bsp clock: its are in `slots_`.
+    std::uint64_t staleness_clocks = 0; ///< Largest of its batches.
   };
   struct wanted_cut {
     std::uint64_t checkpoint = 0;
@@ -281,7 +294,7 @@ private:
   waiting_pull wait_for(request_token token, const pull_terms& what, time_point now) const;
   void answer_or_keep(waiting_pull pull, shard_effects& effects);
 
-  /// What any event may have made possible: pulls, cuts, and then the next bsp clock.
+  /// Does all that an event may have made possible: pulls, cuts, and then the next bsp clock.
   void go_on(shard_effects& effects);
   bool answerable(const waiting_pull& pull) const;
   void answer(const waiting_pull& pull, shard_effects& effects);
@@ -291,18 +304,19 @@ private:
   generation_id generation_;
   shard_options options_;
   std::vector<table_id> bsp_tables_;
-  std::optional<std::uint32_t> staleness_min_; ///< Of the ssp tables.
+  std::optional<std::uint32_t> staleness_min_; ///< Smallest of the ssp tables.
 
   applied_batches marks_;
   std::uint64_t version_ = 0;
   clock_table clocks_;
   std::uint64_t pull_clock_max_ = 0;
-  /// Others make no promises: who is admitted starts at the largest that the coordinator heard of.
+  /// Other replicas promise no start clocks. A new worker starts at the largest promise that the
+  /// coordinator heard of.
   bool leads_ = true;
   bsp_slots slots_;
   std::vector<waiting_pull> waiting_; ///< In order of arrival.
   std::deque<pending_entry> pending_; ///< Oldest first.
-  bool applying_ = false; ///< The oldest one's apply_effect was given and is not confirmed yet.
+  bool applying_ = false;             ///< The oldest entry's apply_effect is not confirmed yet.
   std::optional<wanted_cut> cut_;
   server_counters counters_;
 };

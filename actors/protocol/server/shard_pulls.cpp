@@ -1,4 +1,4 @@
-// When a pull may be answered; shard.cpp has the rest.
+// Decides when a pull may be answered. The rest of `shard` is in shard.cpp.
 #include "actors/protocol/server/shard.hpp"
 
 #include "actors/protocol/mutation.hpp"

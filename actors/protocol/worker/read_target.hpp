@@ -1,4 +1,4 @@
-// Which replicas of a chain are asked for values.
+// Names the replicas of a shard that a router asks for values.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace troupe {
 
 enum class read_target : std::uint8_t {
-  head, ///< One request brings a push and the values for the next batch; others where it fails.
-  any,  ///< All in turn, spread over workers and chains; a push and a pull are two requests.
+  head, ///< One request carries a push and the next pull; other replicas only after a failure.
+  any,  ///< All, spread over workers and shards; a push and a pull are two requests.
 };
 
 } // namespace troupe

@@ -14,8 +14,9 @@ const step_header& step_of(const request& what) {
   return what.push ? what.push->step : what.pull->step;
 }
 
-/// Whether what was refused as a whole may be had one by one. A history that is over is everyone's,
-/// and what is too much as one is too much as several; those who asked begin again.
+/// Returns whether requests that were refused together may be sent one by one. A rolled-back
+/// history concerns all of them, and a request that is too large as one is too large as several;
+/// their workers begin again.
 bool goes_alone(errc code) {
   return reaction_to(code) != reaction::retry && code != errc::rolled_back
          && code != errc::overloaded;
@@ -59,7 +60,8 @@ void reducer::ask(request_token token, request what, time_point now, reducer_eff
     end_round(effects);
 }
 
-/// Whether it may be in the open round. A sum is of the same tables for all of its batches.
+/// Returns whether the request may join the open round. A sum is of the same tables for all of its
+/// batches.
 bool reducer::fits(const open_request& what, generation_id generation) const {
   return generation == round_->generation
          && std::ranges::none_of(round_->shares, [&](const share& x) {
@@ -69,7 +71,8 @@ bool reducer::fits(const open_request& what, generation_id generation) const {
             });
 }
 
-/// Who waits for an answer can bring nothing, and those who are there may be needed for it.
+/// Returns whether the round is complete. A worker that waits for a reply sends no request, and the
+/// requests in the round may be needed for that reply.
 bool reducer::all_there() const {
   return std::ranges::all_of(
     workers_, [](const auto& entry) { return !entry.second.expected || entry.second.open > 0; });
@@ -96,10 +99,11 @@ void reducer::end_round(reducer_effects& effects) {
   for (const share& x : ended->shares)
     (x.push ? pushers : readers).push_back(x);
   go_on(pushers, effects);
-  go_on(readers, effects); // Apart: a push of a worker that is out is held until it is back.
+  go_on(readers, effects); // Apart: the push of an evicted worker is held until it is back.
 }
 
-/// In ssp a push goes with the pull that came with it, if any, and with no other.
+/// Forwards these shares. In ssp a push goes with the pull that came with it, if any, and with no
+/// other.
 void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
   for (const auto& tokens : pulls_together(together)) {
     std::vector<share> shares;
@@ -114,10 +118,10 @@ void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
   }
   std::erase_if(together, [](const share& x) { return !x.push; });
   if (!together.empty())
-    forward(std::move(together), effects); // Nobody pulls.
+    forward(std::move(together), effects); // None pulls.
 }
 
-/// Each list is one pull; its first has the largest clock.
+/// Groups the pulls. Each list is one pull; its first has the largest clock.
 std::vector<std::vector<request_token>>
 reducer::pulls_together(const std::vector<share>& shares) const {
   std::vector<request_token> left;
@@ -174,8 +178,8 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
   release(effects);
 }
 
-/// What need not wait (any more). No two wait for each other: a share waits for smaller tokens of
-/// its worker, which are of earlier rounds, and a round has one share of each worker.
+/// Sends the forwards that need not wait. No two wait for each other: a share waits for smaller
+/// tokens of its worker, which are of earlier rounds, and a round has one share of each worker.
 void reducer::release(reducer_effects& effects) {
   const auto waits = [&](const forward_effect& x) {
     return std::ranges::any_of(forwards_.at(x.number),
@@ -186,7 +190,7 @@ void reducer::release(reducer_effects& effects) {
   held_.erase(free.begin(), free.end());
 }
 
-/// Of its worker, in ssp.
+/// Returns whether, in ssp, an earlier push of its worker is open.
 bool reducer::is_behind_a_push(request_token token) const {
   const auto mine = requests_.find(token);
   if (!staleness_min_ || any_bsp_ || (mine->second.pull && mine->second.pull->latest))
@@ -242,7 +246,7 @@ void reducer::failed(forward_id number, const failure& why, reducer_effects& eff
   release(effects);
 }
 
-/// In bsp the rest of it may still be in the open round.
+/// Ends a request. In bsp the rest of it may still be in the open round.
 void reducer::end(request_token token) {
   if (round_) {
     std::erase_if(round_->shares, [&](const share& x) { return x.token == token; });

@@ -1,5 +1,6 @@
-// What a reducer decides: whose pushes are added up before they leave the process, who is waited
-// for no longer, and who shares a pull. A plain state machine; adding up is the caller's.
+// Decides which pushes of a process's workers are added up before they are sent, which pulls are
+// shared, and when a worker is no longer waited for. A plain state machine; the caller does the
+// adding.
 #pragma once
 
 #include "actors/protocol/request_token.hpp"
@@ -20,8 +21,9 @@
 namespace troupe {
 
 struct reducer_options {
-  /// A round waits so long for a worker, from its first request on. Longer: one straggler keeps the
-  /// other workers of its process waiting. Shorter: more bytes, as more pushes go alone.
+  /// Longest time that a round waits for a worker, from the round's first request on. Longer: one
+  /// straggler keeps the other workers of its process waiting. Shorter: more bytes, as more pushes
+  /// go alone.
   std::chrono::milliseconds wait{100};
 };
 
@@ -29,8 +31,8 @@ struct reducer_options {
 using forward_id = id<struct forward_tag, std::uint64_t>;
 
 // -- effects --
-/// Ask the next kv: for the sum of these pushes, if there are any, and for these values. An outcome
-/// has to follow; `sum_not_applicable` where the pushes cannot be added up.
+/// Send the next kv the sum of these pushes, if there are any, and this pull. An outcome has to
+/// follow: `sum_not_applicable` if the pushes cannot be added up.
 struct forward_effect {
   forward_id number;
   std::vector<std::shared_ptr<const push_request>>
@@ -46,42 +48,45 @@ using reducer_effect =
   std::variant<forward_effect, left_out_effect, answered_effect, failed_effect>;
 using reducer_effects = std::vector<reducer_effect>;
 
-/// Requests of one process's workers meet in rounds. A round ends when each worker that is expected
+/// Collects the requests of one process's workers in rounds. A round ends when each expected worker
 /// is in it, and at the latest `wait` after its first request:
 ///
 ///     ask() --> open round --all there, or time is up--> forwarded --> answered, each worker
 ///                                                            |
-///                                                            +--> cannot be had as one: each alone
+///                                                            +--> refused as one: each alone
 ///
-/// A worker is expected from its answer on, when it computes its next step, until a round has ended
-/// without it. What it brings later is in the next round.
+/// A worker is expected from its reply on, while it computes its next step, until a round has ended
+/// without it. A later request of that worker goes into the next round.
 ///
-/// A round's pushes are added up and go on as one; in ssp, one for all who share a pull, and one
-/// for those who do not pull, so that no receipt waits for values that its worker did not ask for.
-/// Those of a job with a bsp table go on at once and one by one, because the sum of a clock is
-/// taken in the order of its slots, wherever these were computed, and sums of floats depend on
-/// their order; they wait for nobody. Pulls for the same values are one pull, which goes on behind
-/// the pushes of all who share it: in bsp those of one clock, in ssp those of clocks no further
-/// apart than the bound, so that no reader is held up by one that waits for its answer, in asp all;
-/// but none that names rows. Who brings no push pulls apart from those who do, so that nobody is
-/// held up by a push of a worker that is out.
+/// A round's pushes are added up and sent as one. In ssp there is one sum for each group of workers
+/// that share a pull, and one for workers that do not pull. So no push reply waits for values that
+/// its worker did not ask for. In a job with a bsp table, pushes are sent at once and one by one:
+/// the sum of a clock is taken in slot order, wherever the slots were computed, because sums of
+/// floats depend on their order.
+///
+/// Pulls for the same values become one pull, behind the pushes of all workers that share it. In
+/// bsp pulls of one clock are shared. In ssp pulls are shared whose clocks are no further apart
+/// than the bound, so that no reader is held up by one that waits for its reply. In asp all are
+/// shared. Pulls that name rows are never shared. Workers without a push pull apart from those with
+/// one, so that they are not held up by the push of an evicted worker.
 ///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
-/// (2) a push that was asked for goes on, in a sum or alone; one that was refused within a sum, and
-///     not because of everyone's history, goes on once more, alone.
-/// (3) requests of one worker go on in the order in which they came.
+/// (2) each push is sent, in a sum or alone. A push that was refused within a sum is sent once
+///     more, alone, unless history was rolled back, the request was too large, or the error asks
+///     for a retry.
+/// (3) requests of one worker are sent in the order in which they came.
 /// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
 /// (5) no round stays open for longer than `wait`.
-/// (6) in ssp, without a bsp table, a pull goes on in one request with the push that came with it,
-///     and what a worker asks for later when its requests with a push have ended: each tells the
-///     clock behind its worker's pushes, and a push that a server refuses within a sum goes on once
-///     more.
+/// (6) in ssp without a bsp table, a pull is sent in one request with the push that came with it,
+///     and later requests of a worker only when its requests with a push have ended. For each
+///     request tells the clock behind its worker's pushes, and a push that a server refuses within
+///     a sum is sent once more.
 class reducer {
 public:
   explicit reducer(const job_spec& job, reducer_options options = {});
 
-  /// Tokens grow.
+  /// Takes a request; tokens grow.
   void ask(request_token token, request what, time_point now, reducer_effects& effects);
   void answered(forward_id number, const reply& answer, reducer_effects& effects);
   void failed(forward_id number, const failure& why, reducer_effects& effects);
@@ -95,9 +100,9 @@ private:
     worker_id worker;
     std::shared_ptr<const push_request> push;
     std::optional<pull_request> pull;
-    reply answer; ///< As far as it is there.
+    reply answer; ///< With the parts that have arrived.
   };
-  /// What of a request goes on in one forward.
+  /// The part of a request that goes into one forward.
   struct share {
     request_token token;
     bool push = false, pull = false;
@@ -108,7 +113,7 @@ private:
     time_point ends{0};
   };
   struct worker_state {
-    std::size_t open = 0; ///< Its requests.
+    std::size_t open = 0; ///< Its open requests.
     bool expected = false;
   };
 
@@ -126,10 +131,10 @@ private:
   job_spec job_;
   reducer_options options_;
   bool any_bsp_;
-  std::optional<std::uint64_t> staleness_min_; ///< Of the ssp tables.
+  std::optional<std::uint64_t> staleness_min_; ///< Smallest of the ssp tables.
   std::map<request_token, open_request> requests_;
   std::map<forward_id, std::vector<share>> forwards_;
-  std::vector<forward_effect> held_; ///< Each behind a push that is not acknowledged yet.
+  std::vector<forward_effect> held_; ///< Each waits for an earlier push of a worker.
   std::map<worker_id, worker_state> workers_;
   std::optional<round> round_;
   std::uint64_t next_forward_ = 1;

@@ -15,12 +15,12 @@ float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
   return {values, values.get() + offset};
 }
 
-/// Marks attempts that are not the head's.
+/// Marks attempts at non-head replicas.
 constexpr std::uint64_t read_attempts = std::uint64_t{1} << 63;
 
 const range& where_of(const range& x) { return x; }
 const range& where_of(const piece& x) { return x.where; }
-const packed_piece& where_of(const packed_piece& x) { return x; } // Its bytes matter, too.
+const packed_piece& where_of(const packed_piece& x) { return x; } // Checked as a whole.
 const row_keys& where_of(const row_keys& x) { return x; }
 const row_keys& where_of(const row_piece& x) { return x.where; }
 
@@ -77,7 +77,7 @@ bool router::fits(const view& what) const {
             });
 }
 
-// Clients copy the pieces to where they say they belong.
+// Checks a reply, because clients copy each piece to the place that it names.
 bool router::answers(const pull_reply& answer, const pull_request& asked) const {
   std::uint64_t missing = 0;
   for (const auto& where : asked.ranges)
@@ -262,7 +262,7 @@ void router::add_part(request_token token, chain_id to, request what, time_point
   place(chain, id, at, now, effects);
 }
 
-/// While others wait to be sent again, this one waits with them (invariant 2).
+/// Sends a part; while others wait to be resent, it waits with them (invariant 2).
 void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
   bool& waits = to.open.at(id).waits;
   waits = waits_for_push(to, id);
@@ -270,9 +270,10 @@ void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) 
     send(to, id, effects);
 }
 
-/// A pull tells that all pushes of its workers before it were made; a server that refused one of
-/// these a moment ago must not hear of it. Those of other workers it does not wait for: one that is
-/// listed nowhere would keep them from their work, and is waited for itself.
+/// Returns whether a pull has to wait for an earlier push of its workers. A pull tells that these
+/// pushes were made, so a server that has just refused one must not hear of the pull. It does not
+/// wait for pushes of other workers: one that no server lists would block workers that others wait
+/// for.
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
   const request& what = part->second.what;
@@ -283,7 +284,7 @@ bool router::waits_for_push(const chain_queue& in, part_id id) const {
             });
 }
 
-/// Its push is done.
+/// Sends the parts that waited for the push of part `behind`.
 void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
   if (!any_ssp_)
     return;
@@ -302,7 +303,7 @@ void router::send(chain_queue& to, part_id id, router_effects& effects) {
     effect.attempt = part.read = read_attempts | ++to.reads;
   }
   if (part.what.push && first_reader(to, part.what) > 0)
-    effect.what.pull.reset(); // Asked for when the push is done.
+    effect.what.pull.reset(); // It is asked for when the push is done.
   if (effect.what.pull) {
     effect.what.pull->seen = to.seen;
     effect.what.pull->anywhere = part.at > 0;
@@ -318,7 +319,7 @@ void router::send_all(chain_queue& to, router_effects& effects) {
       send_in_turn(to, id, effects);
 }
 
-/// By a pull of nothing, which is answered at once.
+/// Introduces waiting workers to a new head by an empty pull, which is answered at once.
 void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
   if (!any_ssp_ || mutated(mutation::nobody_introduced))
     return;
@@ -347,7 +348,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   auto& part = from->open.at(id);
   const auto token = part.owner;
   if (!part.what.push && answer.pushed && !answer.pulled)
-    return; // Its push was acknowledged meanwhile, and the pull is asked for again.
+    return; // Its push was acknowledged meanwhile, and the pull was sent again.
   if (!answers(answer, part.what)) {
     fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
                  effects);
@@ -396,7 +397,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
 }
 
 void router::remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version) {
-  // More than any worker pulls ahead; batches that were never pushed drop out.
+  // More than any worker pulls ahead. Batches that are never pushed drop out.
   constexpr std::size_t remembered_max = 16;
   auto batches = std::set{pull.step.batch};
   for (const auto& other : pull.others)
@@ -406,11 +407,12 @@ void router::remember_version(chain_queue& of, const pull_request& pull, std::ui
     of.versions.pop_back();
 }
 
-/// The oldest of what was read for these batches; for one that was not asked for, the last read.
+/// Returns the oldest version read for these batches; a batch without a pull counts with the last
+/// read.
 std::uint64_t router::base_version(const chain_queue& of, const std::vector<step_header>& steps) {
   auto oldest = std::numeric_limits<std::uint64_t>::max();
   if (of.versions.empty())
-    return oldest; // Who was never asked for values gave no old ones.
+    return oldest; // A shard that was never asked for values gave no old ones.
   for (const auto& step : steps) {
     const auto found = std::ranges::find_if(
       of.versions, [&](const auto& entry) { return entry.first.contains(step.batch); });
@@ -429,7 +431,7 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
   const bool is_drop = reaction_to(why.code) == reaction::drop;
   if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt && !is_drop)
     return;
-  if (why.code == errc::not_yet) { // The server is well; ask for this one again.
+  if (why.code == errc::not_yet) { // The server is healthy; ask it again.
     if (is_read || part.at == 0)
       place(*from, id, part.at, now, effects);
   } else if (reaction_to(why.code) != reaction::retry) {
@@ -437,7 +439,7 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
   } else if (is_read) {
     place(*from, id, 0, now, effects);
   } else {
-    ++from->attempt; // Outcomes of what is in flight no longer count, but for successes.
+    ++from->attempt; // Outcomes in flight no longer count, except successes and drops.
     if (from->entry.serving)
       from->resend_at = now + options_.retry_pause;
     if (part.at == 0 && is_anywhere(*from, part.what))

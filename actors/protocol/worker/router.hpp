@@ -1,4 +1,4 @@
-// Splits requests over the chains that own their blocks and rows, and brings them through
+// Splits requests over the shards that own their blocks and rows, and retries them through
 // failovers. A plain state machine: parts go out as effects, replies come in as events. One router
 // per client.
 #pragma once
@@ -22,24 +22,24 @@
 
 namespace troupe {
 
-/// Names one part of a request; grows in the order in which parts were made.
+/// Names one part of a request; grows in the order in which parts are made.
 using part_id = id<struct part_tag, std::uint64_t>;
 
 struct router_options {
-  /// Pause before parts are sent again to a server that answered not_ready or whose link broke.
+  /// Pause before parts are resent to a server that answered not_ready or whose link broke.
   std::chrono::milliseconds retry_pause{20};
   read_target reads = read_target::head;
-  /// A pull of what never waits that one replica has not answered for so long is asked of another.
-  /// 0: never, so that values are read once. Shorter: a busy replica costs its answer twice.
+  /// A pull that never waits goes to another replica if one has not answered for this time. 0:
+  /// never, so that values are read once. Shorter: a busy replica costs its answer twice.
   std::chrono::milliseconds read_patience{200};
 };
 
 // -- effects --
 struct send_part_effect {
   part_id part;
-  chain_entry to;            ///< With the replica that is asked as its head.
-  request what;              ///< Names the chain.
-  std::uint64_t attempt = 0; ///< To be handed back with the outcome.
+  chain_entry to;            ///< Its `head` is the replica that is asked.
+  request what;              ///< Names the shard.
+  std::uint64_t attempt = 0; ///< Handed back with the outcome.
 };
 struct answered_effect {
   request_token request;
@@ -53,38 +53,39 @@ struct failed_effect {
 using router_effect = std::variant<send_part_effect, answered_effect, failed_effect>;
 using router_effects = std::vector<router_effect>;
 
-/// Pulls that may be answered anywhere say what this client knows of the chain, so no answer is
-/// older than one that it had, or than a push of its own that was acknowledged. They go to another
-/// replica where the head fails, and to the head where that one fails.
+/// A pull that any replica may answer carries the newest version of the shard that this client
+/// knows. So no reply is older than one that the client had, or than an acknowledged push of its
+/// own. Such a pull goes to another replica if the head fails, and to the head if another replica
+/// fails.
 ///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
-/// (2) open parts for a chain's head are sent in the order in which they were made, also when sent
-///     again: the shard relies on a push being ahead of the next pull of its worker. Where a table
-///     is ssp, a pull alone waits until the pushes of its workers before it were acknowledged.
-/// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
-///     else it would let others wait for that worker.
-/// (4) an outcome of an earlier attempt is ignored, but for what is as good as any: a success, or a
-///     server's word that the part is to be dropped. Else a part that is refused again and again,
-///     as that of a worker that is out, would keep the parts of other workers from hearing theirs.
+/// (2) open parts for a shard's head are sent in the order in which they were made, also when
+///     resent: the shard relies on a push being ahead of the next pull of its worker. If a table is
+///     ssp, a pull without a push waits until the earlier pushes of its workers are acknowledged.
+/// (3) a new head hears of each pull that waits at another shard, even if its own shard has
+///     answered: otherwise it would let others wait for that worker.
+/// (4) an outcome of an earlier attempt is ignored, except a success and a refusal that drops the
+///     part. Otherwise a part that is refused again and again, such as that of an evicted worker,
+///     would hide the outcomes of other workers' parts.
 class router {
 public:
   explicit router(job_spec job, router_options options = {});
 
-  /// A newer view; chains whose head came back or changed get their open parts again. One that does
-  /// not fit the job is ignored.
+  /// Takes a newer view. Shards whose head came back or changed get their open parts again. A view
+  /// that does not fit the job is ignored.
   void set_view(const view& now_valid, time_point now, router_effects& effects);
-  /// A push goes to every chain, a pull to those that hold some of its ranges or rows.
+  /// Sends a request: a push to every shard, a pull to those that hold some of its ranges or rows.
   void ask(request_token token, request what, time_point now, router_effects& effects);
 
-  /// An answer to something else than was asked for fails the request: malformed. Where values are
-  /// still to be waited for, the part asks for them again, alone.
+  /// Takes a reply; a reply that does not match the request fails it: malformed. After a push reply
+  /// whose values are still to be waited for, the part asks for them again, alone.
   void answered(part_id part, reply answer, time_point now, router_effects& effects);
-  /// Errors to retry keep the part; the others fail its request.
+  /// Takes a failure. Errors to retry keep the part; others fail its request.
   void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
               router_effects& effects);
 
-  /// Sends again what waited for its pause to end.
+  /// Resends parts whose pause has ended; asks another replica after read_patience.
   void tick(time_point now, router_effects& effects);
   std::optional<time_point> next_tick() const;
 
@@ -92,26 +93,26 @@ private:
   struct open_part {
     request_token owner;
     request what;
-    bool waits = false;         ///< For the receipt of a push.
-    std::size_t at = 0;         ///< Who is asked: 0 the head, else one of chain_entry::others.
-    std::uint64_t read = 0;     ///< Attempt of the last request to another one than the head.
-    time_point patience_end{0}; ///< Another one is asked then; 0: never.
+    bool waits = false;         ///< Waits for the reply of an earlier push.
+    std::size_t at = 0;         ///< Replica asked: 0 the head, else in chain_entry::others.
+    std::uint64_t read = 0;     ///< Attempt of the last request to a non-head replica.
+    time_point patience_end{0}; ///< Another replica is asked then; 0: never.
   };
   struct open_request {
     std::size_t parts_open = 0;
-    std::optional<step_header> pull; ///< Whose values these are to be, ...
-    std::vector<step_header> others; ///< ... and for whom beside.
-    std::vector<row_keys> rows;      ///< Of its pull.
-    reply answer;                    ///< Has what was asked for, as far as it is there.
+    std::optional<step_header> pull; ///< The step that pulls, if any.
+    std::vector<step_header> others; ///< Other steps that share the pull.
+    std::vector<row_keys> rows;      ///< Rows of the pull.
+    reply answer;                    ///< With the parts that have arrived.
   };
   struct chain_queue {
     chain_entry entry;
     std::map<part_id, open_part> open;
-    std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
+    std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be resent.
     std::optional<time_point> resend_at;
-    std::uint64_t reads = 0; ///< Requests to others than the head.
-    chain_version seen;      ///< The newest that was heard of.
-    /// Versions of the last values that batches were given: bases of their pushes.
+    std::uint64_t reads = 0; ///< Requests to non-head replicas.
+    chain_version seen;      ///< The newest version heard of.
+    /// Versions of the last pull_reply read for batches: the bases of their pushes.
     std::deque<std::pair<std::set<batch_id>, std::uint64_t>> versions;
   };
 
@@ -133,12 +134,12 @@ private:
   static void remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
   void fail_request(request_token token, const failure& why, router_effects& effects);
-  /// The chain that holds an open part; nullptr where the part is not open any more.
+  /// Returns the queue that holds an open part; nullptr if the part is not open any more.
   chain_queue* holder(part_id id);
   result<void> check(const range& where) const;
   result<void> check(const row_keys& where) const;
   result<void> check(const packed_piece& whole) const;
-  /// Pieces or ranges; not_ready without a view.
+  /// Checks pieces or ranges; not_ready without a view.
   template <class Whole>
   result<void> check(const std::vector<Whole>& all) const;
   result<void> check(const request& what) const;
@@ -152,9 +153,9 @@ private:
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
   bool any_ssp_ = false; ///< Only heads answer pulls.
-  bool any_bsp_ = false; ///< Pulls wait by nature.
+  bool any_bsp_ = false; ///< Pulls wait for other workers.
   view view_;
-  row_split row_split_; ///< By view_.
+  row_split row_split_; ///< Made from view_.
   std::map<chain_id, chain_queue> chains_;
   std::map<part_id, chain_id> part_chain_;
   std::map<request_token, open_request> requests_;

@@ -1,4 +1,4 @@
-// Which replica a router asks for values; router.cpp has the rest.
+// Decides which replica a router asks for values. The rest of `router` is in router.cpp.
 #include "actors/protocol/worker/router.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace troupe {
 
 namespace {
 
-/// Values come at least so fast, or their replica is too busy.
+/// A replica that sends pull_reply more slowly than this is too busy.
 constexpr std::uint64_t bytes_per_ms = 32 << 10;
 
 std::uint64_t bytes_of(const pull_request& what) {
@@ -21,12 +21,12 @@ std::uint64_t bytes_of(const pull_request& what) {
 
 } // namespace
 
-/// Whether others than the head may answer it.
+/// Returns whether replicas other than the head may answer the request.
 bool router::is_anywhere(const chain_queue& of, const request& what) const {
   return !what.push && what.pull && !of.entry.others.empty() && (!any_ssp_ || what.pull->latest);
 }
 
-/// Whom its pull is to be asked of, once its push is done.
+/// Returns the replica to ask first for the values, once the push is done.
 std::size_t router::first_reader(const chain_queue& of, const request& what) const {
   const bool spreads = options_.reads == read_target::any && what.pull && !what.pull->latest;
   if (!spreads || any_ssp_ || of.entry.others.empty())
@@ -34,7 +34,8 @@ std::size_t router::first_reader(const chain_queue& of, const request& what) con
   return (what.pull->step.worker.value + of.entry.chain.value) % (1 + of.entry.others.size());
 }
 
-/// After the one that was asked. Of the others only the tail answers what is to be the latest.
+/// Returns the replica to ask after the present one. Besides the head, only the tail answers a
+/// `latest` pull.
 std::size_t router::next_reader(const chain_queue& of, const open_part& part) const {
   if (part.what.pull->latest)
     return part.at == 0 ? of.entry.others.size() : 0;

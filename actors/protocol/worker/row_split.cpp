@@ -61,7 +61,7 @@ void row_split::join(std::span<const row_keys> asked, std::span<const row_piece>
   assert(asked.size() == answer.size() && all_asked.size() == all_answers.size());
   std::size_t whole = 0;
   for (std::size_t i = 0; i < asked.size(); ++i, ++whole) {
-    // A chain has no part of a list of which it has no row.
+    // A shard that has no row of a list has no part of it.
     const auto is_part = [&](const row_keys& of) {
       return of.table == asked[i].table
              && std::binary_search(of.span().begin(), of.span().end(), *asked[i].keys);
@@ -80,7 +80,7 @@ void row_split::put(const row_keys& part, const float_ptr& values, const row_key
   }
   if (!into.values)
     into.values = pool_->floats(whole.floats());
-  // Only this object and, through it, nobody else has seen that memory.
+  // That memory is not shared yet: only this object has seen it.
   auto* const to = const_cast<float*>(into.values.get());
   const auto keys = whole.span();
   std::size_t at = 0;

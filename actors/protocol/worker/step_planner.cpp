@@ -16,7 +16,7 @@ step_planner::step_planner(const job_spec& job, step_planner_options options)
 }
 
 void step_planner::reconcile(const desired_worker& now_valid) {
-  if (now_valid.view.generation > generation_) { // History was rolled back; start anew.
+  if (now_valid.view.generation > generation_) { // History was rolled back; start over.
     generation_ = now_valid.view.generation;
     work_.clear();
     steps_.clear();
@@ -24,7 +24,7 @@ void step_planner::reconcile(const desired_worker& now_valid) {
     clock_ = 0;
   }
   admitted_ = now_valid.admitted;
-  if (admitted_) // Each time: the orders between two admissions may have been lost.
+  if (admitted_) // Each time: an update between two admissions may be lost.
     clock_ = std::max(clock_, now_valid.start_clock);
   work_.set_leases(now_valid.leases);
   drop_unwanted();
@@ -33,7 +33,7 @@ void step_planner::reconcile(const desired_worker& now_valid) {
 void step_planner::drop_unwanted() {
   std::erase_if(steps_, [this](const entry& x) { return !work_.is_in_flight(x.step.batch); });
   std::erase_if(pushed_, [this](batch_id batch) { return !work_.is_in_flight(batch); });
-  // In bsp someone waits for the smaller batch that is open now; this one can wait itself.
+  // In bsp other workers wait for the smaller batch that is open now; this one can wait.
   const auto open = work_.next();
   if (any_bsp_ && open && !steps_.empty() && steps_.front().phase != phase::computing
       && *open < steps_.front().step.batch) {

@@ -49,7 +49,7 @@ void work_list::in_flight(batch_id batch) {
 
 void work_list::done(batch_id batch) {
   in_flight_.erase(batch);
-  open_.erase(batch); // Taken away and given back meanwhile.
+  open_.erase(batch); // It was taken away and given back meanwhile.
   if (!holds(batch))
     return;
   done_.insert(batch);

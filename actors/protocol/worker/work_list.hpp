@@ -1,4 +1,4 @@
-// What a worker has to do: the batches of its leases, which are done and which are on their way.
+// Lists the batches of a worker's leases, and which of them are in flight or done.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -10,25 +10,26 @@
 
 namespace troupe {
 
-/// A batch is open, then in flight (a step was begun for it), then done; or open again.
+/// A batch is open, then in flight (a step was begun for it), then done; or it opens again.
 class work_list {
 public:
-  /// Leases that are no longer listed are forgotten with all their batches; so are batches that a
-  /// lease, which may have become shorter, does not name any more. It names them again where a new
-  /// coordinator goes by an old report: they are open then. A new lease opens its batches also
-  /// where they were done under an older one: a server has lost them.
+  /// Replaces the leases. A lease that is no longer listed is forgotten with all its batches, and
+  /// so are batches that a shortened lease no longer names. A new coordinator that starts from an
+  /// old status may name them again; they are open then. A new lease opens its batches even if they
+  /// were done under an older one: a server has lost them.
   void set_leases(const std::vector<lease>& leases);
-  /// Smallest open batch: in bsp another worker may wait for it.
+  /// Returns the smallest open batch: in bsp another worker may wait for it.
   std::optional<batch_id> next() const;
   void in_flight(batch_id batch);
   void done(batch_id batch);
-  /// The push failed; the batch is open again.
+  /// Opens the batch again, because its push failed.
   void reopen(batch_id batch);
-  /// A new history: nothing is held.
+  /// Forgets all leases and batches, because a new history begins.
   void clear();
 
   bool is_in_flight(batch_id batch) const { return in_flight_.contains(batch); }
-  /// Whether some lease has just become wholly done, which the coordinator wants to hear at once.
+  /// Returns whether a lease has just become wholly done, which the coordinator wants to hear at
+  /// once.
   bool take_finished();
   std::vector<lease_progress> progress() const;
 

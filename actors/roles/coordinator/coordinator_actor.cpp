@@ -107,7 +107,7 @@ struct coordinator_shell {
     carrying_out = false;
   }
 
-  /// Another coordinator leads, or may: what was decided here counts no more.
+  /// Stops this coordinator: another one leads, or may lead, so decisions made here are void.
   void stop_acting(const failure& why) {
     waiting.clear();
     self->quit(to_caf(why));
@@ -167,7 +167,7 @@ struct coordinator_shell {
 
   void run(event_effect& effect) {
     if (setup.log)
-      setup.log(effect.text);
+      setup.log(text_of(effect.what));
   }
 
   pointer self = nullptr;
@@ -209,7 +209,7 @@ result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordin
       return loaded.error();
     stored = *std::move(loaded);
   }
-  // What servers kept in another run's directory must not look like a past of this one.
+  // Local states of another run in this directory must not look like a past of this run.
   if (stored.term == 0)
     stored.generation.value = draw_random() >> 16;
   return coordinator_service{

@@ -1,4 +1,4 @@
-// The coordinator as an actor: carries out what coordinator.hpp decides.
+// The coordinator as an actor: carries out the effects of coordinator.hpp.
 #pragma once
 
 #include "actors/checkpointer.hpp"
@@ -17,7 +17,7 @@ namespace troupe {
 struct coordinator_setup {
   job_spec job;
   coordinator_options options;
-  /// Null: nothing is persisted (one process).
+  /// Null: the state is not persisted (one process).
   std::shared_ptr<storage::coordinator_store> store;
   std::uint64_t last_checkpoint = 0;
   /// Between two committed checkpoints that are read again, one after the other; 0: none is.

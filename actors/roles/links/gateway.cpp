@@ -27,7 +27,7 @@ struct gateway_shell {
       return pass_on(std::move(*news));
     auto* asked = std::get_if<request_list>(&what);
     if (asked == nullptr)
-      return close(); // Whoever sends anything else here is confused.
+      return close(); // A peer that sends other messages here is confused.
     for (auto& each : asked->items)
       if (auto whole = slots.complete(each); !whole)
         return reject(whole.error());
@@ -100,7 +100,7 @@ struct gateway_shell {
   kv_service target;
   replica_sink replicas;
   key_slots slots;
-  bool closed = false; ///< What still arrives is not looked at.
+  bool closed = false; ///< Later messages are dropped.
 
   static inline const char* name = "gateway";
 };
@@ -118,7 +118,7 @@ gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self,
   state.peer = peer;
   state.target = std::move(target);
   state.replicas = std::move(replicas);
-  // Who is gone answers no more, so the link tells the peer.
+  // A target that is gone does not answer, so the link tells the peer.
   self->set_down_handler([&state](caf::down_msg&) { state.close(); });
   self->monitor(state.target);
   return {

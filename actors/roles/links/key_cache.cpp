@@ -128,7 +128,7 @@ result<void> key_slots::complete(request_message& what) {
       return done;
     named_bytes += way == key_use::how::named ? bytes_of(lists[i]->count) : 0;
   }
-  if (named_bytes > wire::body_bytes_max) // What it brings itself was checked before.
+  if (named_bytes > wire::body_bytes_max) // Keys that it brings itself were checked before.
     return malformed("a request with more keys than one message can bring");
   what.keys.clear();
   what.forgotten.clear();

@@ -16,7 +16,7 @@
 
 namespace troupe::detail {
 
-/// What one link may keep. The receiver's are fixed, so a sender's may only be smaller.
+/// The most that one link may keep. A sender's limits may only be smaller than the receiver's.
 struct key_limits {
   std::uint32_t lists_max = 1024;
   std::size_t bytes_max = std::size_t{16} << 20;
@@ -25,11 +25,11 @@ struct key_limits {
 /// A shorter list costs less to bring than to remember.
 constexpr std::uint64_t kept_keys_min = 8;
 
-/// The sender's half: decides what is kept in which slot.
+/// The sender's half: decides which list is kept in which slot.
 ///
 /// Invariants:
-/// (1) what it holds is what the receiver's shelf holds once it has read all requests so far; that
-///     is why only requests of the class that keeps their order use it.
+/// (1) it holds the lists that the receiver's slots hold after all requests so far; so only
+/// requests of the class that keeps their order use it.
 /// (2) a slot that a request names or fills is not freed by the same request.
 class key_cache {
 public:
@@ -57,13 +57,13 @@ private:
   key_limits limits_;
   entries entries_; ///< The one that was used last is the first.
   std::unordered_map<std::uint64_t, entries::iterator> by_hash_;
-  std::vector<std::uint32_t> free_; ///< Slots below used_max_ that hold nothing.
+  std::vector<std::uint32_t> free_; ///< Empty slots below used_max_.
   std::uint32_t used_max_ = 0;
   std::size_t bytes_ = 0;
   std::uint64_t request_ = 0; ///< Counts them.
 };
 
-/// The receiver's half. Believes nothing: the peer may be anyone.
+/// The receiver's half. It checks all that a peer sends.
 ///
 /// Invariants:
 /// (1) it holds at most key_limits::lists_max lists of at most key_limits::bytes_max together.
@@ -72,8 +72,8 @@ class key_slots {
 public:
   explicit key_slots(key_limits limits = {}) : limits_(limits) {}
 
-  /// Puts keys that a request names where they belong, keeps what is to be kept; the request is
-  /// then as if it had brought them all. Errors: malformed (a slot that is empty, out of range or
+  /// Fills in keys that a request names, and keeps lists that it marks; the request is then as if
+  /// it had brought all keys. Errors: malformed (a slot that is empty, out of range or
   /// of other rows; more than may be kept); the link must then be closed.
   result<void> complete(request_message& what);
 

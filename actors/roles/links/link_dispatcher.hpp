@@ -23,7 +23,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
 
 namespace troupe::detail {
 
-/// What an actor that owns links hears of them, in order.
+/// The messages about its links that their owner receives, in order.
 using link_owner =
   caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
                    caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
@@ -58,15 +58,14 @@ private:
   std::unordered_map<link_id, link_owner> owners_;
   unreached_peers unreached_;
   inline_executor executor_; ///< The transport's thread.
-  /// Last member: its thread ends before what the callbacks use.
+  /// Last member: its thread ends before the members that the callbacks use.
   std::unique_ptr<troupe::transport> transport_;
 };
 
 /// Actors hold it weakly: the node owns it, and ends it first.
 using link_dispatcher_ptr = std::weak_ptr<link_dispatcher>;
 
-/// What is wrong with a message of so many values, which could only end its link, and that again
-/// and again.
+/// Returns why a message of this size is refused: it would end its link again and again.
 inline std::optional<failure> too_long(std::uint64_t bytes) {
   if (bytes <= wire::body_bytes_max)
     return std::nullopt;
@@ -84,8 +83,8 @@ kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, en
 replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
                              member_id whom);
 
-/// Answers the pushes and pulls of one accepted link from `target`, and hands what `peer` sends to
-/// `replicas` of the same chains to them; null where there are none.
+/// Answers the pushes and pulls of one accepted link from `target`. Messages for replicas go to
+/// `replicas`; null: there are none.
 link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
                          const member_id& peer, kv_service target, replica_sink replicas);
 

@@ -54,7 +54,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
       if (mine != nullptr && mine->from == state.peer)
         self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
       else if (auto alive = state.board.lock())
-        alive->close(state.link); // Whoever sends anything else here is confused.
+        alive->close(state.link); // A peer that sends other messages here is confused.
     },
   };
 }

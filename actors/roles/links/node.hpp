@@ -31,26 +31,26 @@ public:
   result<endpoint> listen(const endpoint& where);
   result<endpoint> listen_on(int descriptor);
 
-  /// Pushes and pulls that arrive on accepted links go to this kv, what servers send to replicas
-  /// to the other; those of peers that may pack go to `expander`, which is in front of the first.
+  /// Serves accepted links: pushes and pulls go to `target`, messages of replicas to `replicas`.
+  /// Requests of peers that may pack go to `expander`, which is in front of `target`.
   void serve_values(kv_service target, replica_sink replicas = {}, kv_service expander = {});
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
-  // Connectors may outlive the node, but not the actor system; what they make then finds nobody.
+  // Connectors may outlive the node, but not the actor system; what they make then cannot connect.
 
-  /// Makes kvs of other processes. Each connects with the first request; a broken link fails what
-  /// is open with peer_lost, and the next request connects again. A process at that address which
-  /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
-  /// What passes the limits of a link waits; a push that would pass that of the process is refused
+  /// Makes kvs of other processes. Each connects with the first request; a broken link fails open
+  /// requests with peer_lost, and the next request connects again. A process at that address which
+  /// is another incarnation is treated as gone. An invalid address is like one without a process.
+  /// A request beyond the limits of a link waits; a push beyond the limit of the process is refused
   /// with `overloaded`.
   std::function<kv_service(const chain_entry&)> to_servers() const;
-  /// Makes senders to replicas in other processes. Each connects with the first message; what is
-  /// not sent when a link is lost is lost with it.
+  /// Makes senders to replicas in other processes. Each connects with the first message; messages
+  /// that wait when a link is lost are lost with it.
   std::function<replica_sink(const server_address&)> to_peers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
-  /// Of all of them together.
+  /// Returns the counts of all of them together.
   request_traffic traffic() const;
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to

@@ -18,8 +18,8 @@ struct peer_link_shell {
 
   peer_link_shell() = default;
 
-  /// Waits for the link to open. Where it does not, what waits is lost, as anything between
-  /// replicas may be.
+  /// Queues the message until the link opens. If it does not open, the messages are lost, as any
+  /// message between replicas may be.
   void forward(replica_message& what) {
     const auto alive = board.lock();
     if (!alive)

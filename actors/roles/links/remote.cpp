@@ -74,7 +74,7 @@ struct remote_shell {
     connect();
     if (!link)
       return;                                                               // All have failed.
-    const bool overtakes = traffic_class_of(what) == traffic_class::urgent; // It brings nothing.
+    const bool overtakes = traffic_class_of(what) == traffic_class::urgent; // It brings no keys.
     if (is_open && (overtakes || (waiting.empty() && may_leave(open))))
       gather({number, std::move(what)}, open);
     else
@@ -117,7 +117,7 @@ struct remote_shell {
     if (list.bytes > together_bytes_max || list.requests.items.size() == together_items_max)
       leave(list);
     else if (!std::exchange(leaving_soon, true))
-      self->send(self, step_atom_v); // Behind what waits already.
+      self->send(self, step_atom_v); // Behind the messages that wait already.
   }
 
   void leave(leaving& which) {
@@ -180,7 +180,7 @@ struct remote_shell {
   void receive(message& what) {
     auto* came = std::get_if<answer_list>(&what);
     if (came == nullptr)
-      return; // Nothing else is expected from a server; its decoder let it pass.
+      return; // A server sends no other message; its decoder let this one pass.
     memory->add_received(came->frame_bytes);
     for (auto& each : came->items)
       std::visit([this](auto& x) { close(x.number, std::move(x.what)); }, each);
@@ -197,8 +197,9 @@ struct remote_shell {
     pending.erase(found);
   }
 
-  /// One that waits for others of its clock at the server must not hold the window for ever: these
-  /// may be behind it. So those on the way first, and then those that could not leave all the same.
+  /// Fails requests that are too old. A request that waits at the server for others of its clock
+  /// must not hold the window for ever, as these may be behind it. So requests on the way fail
+  /// first, then those that could not leave.
   void expire() {
     scanning = false;
     last_scan = now_of(*self);
@@ -254,14 +255,14 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  key_cache book; ///< Of the open link.
+  key_cache book; ///< The keys of the open link.
   send_limits limits;
   std::shared_ptr<push_quota> memory;
   std::deque<waiting_request> waiting; ///< For the link to open, or for the window.
   leaving urgent, bulk;
   bool leaving_soon = false; ///< A step_atom is on its way.
   std::unordered_map<std::uint64_t, open_request> pending;
-  std::uint64_t open_bytes = 0; ///< Of all in `pending`.
+  std::uint64_t open_bytes = 0; ///< Bytes of all requests in `pending`.
   bool scanning = false;        ///< A tick_atom is on its way.
   time_point last_scan{0};      ///< Deadlines count from it; up to one interval ago.
   reply_batcher answers;

@@ -56,7 +56,7 @@ struct uplink_shell {
       return;
     const bool was_open = std::exchange(is_open, false);
     link.reset();
-    // Who was let in once is not turned away for good: garbage on a link is cured by another link.
+    // A member that was admitted once is not rejected for good: a new link cures garbage on a link.
     if (!was_open && reaction_to(why.code) == reaction::stop) {
       turned_away = true;
       if (refused)

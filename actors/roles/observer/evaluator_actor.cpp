@@ -22,7 +22,7 @@ constexpr std::chrono::minutes pull_timeout{2};
 struct evaluator_state {
   evaluator_state() = default;
 
-  /// All of the dense tables, and what the evaluator wants of the sparse ones.
+  /// Returns a pull of all dense tables, and of the rows that the evaluator wants of sparse ones.
   result<pull_request> question() {
     pull_request everything;
     everything.latest = true;

@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// What one evaluation found.
+/// The result of one evaluation.
 struct evaluation_message {
   std::uint64_t number = 0;                   ///< The one it was asked under.
-  std::optional<evaluation> found;            ///< None where the graph has no evaluator.
+  std::optional<evaluation> found;            ///< Nullopt: the graph has no evaluator.
   std::vector<std::vector<float>> parameters; ///< One array for each table; the rows of sparse ones
                                               ///< are those that the evaluator named.
   std::string failed;                         ///< Not empty: why there is no evaluation.
@@ -31,9 +31,9 @@ evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv val
                                  std::function<void(evaluation_message)> done,
                                  bool own_thread = true);
 
-/// Ends a evaluator that has its own thread, and waits until it has ended. To be called before the
-/// system goes, which waits for that thread until nobody holds the evaluator any more; CAF's clock
-/// does for as long as a request of the evaluator may take, and is stopped by then.
+/// Ends an evaluator that has its own thread, and waits until it has ended. Call it before the
+/// system ends: the system waits for that thread while a handle of the evaluator exists, and CAF's
+/// clock holds one for as long as a request of the evaluator may take.
 void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// Where the observer actor and the launcher's main thread meet.
+// The observer actor and the launcher's main thread exchange their news here.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-/// What the coordinator says of the job.
+/// The coordinator's newest word on the job.
 struct job_update {
   job_status desired_state;
   std::uint64_t term = 0;
   bool stop = false;
   std::string failed;
-  std::uint64_t sequence = 0; ///< Of these orders, within the term.
+  std::uint64_t sequence = 0; ///< Number of this desired state within the term.
 };
 
 /// Thread-safe.
@@ -27,7 +27,7 @@ public:
   std::optional<job_update> latest() const;
   void publish(job_update what);
 
-  /// What the next reports say.
+  /// Changes the observer's next status.
   void update(const std::function<void(observer_status&)>& change);
   observer_status report() const;
 

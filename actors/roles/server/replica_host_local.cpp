@@ -138,13 +138,13 @@ void replica_host::recover(const job_spec& job, const partitions& here,
     load_from(job, here, base_checkpoint);
   };
   if (!keeps_states())
-    return instead("nothing is kept for a start like this one");
+    return instead("no local state fits this start");
   read_kept(job, here,
             [this, job, instead, lost = record.active](local_ptr kept, const std::string& why) {
               if (!kept)
                 return instead(why);
               if (!kept_all(lost, {context_->options.self.index}, kept->base))
-                return instead("what was kept is not all of what was lost");
+                return instead("the local state lacks acknowledged updates");
               replay(job, std::move(kept), instead);
             });
 }
@@ -161,7 +161,7 @@ void replica_host::replay(const job_spec& job, local_ptr kept,
       [this, entries, number = loading_, alive = std::weak_ptr{alive_}](replica_past& past) {
         if (alive.expired() || number != loading_)
           return;
-        log("goes on with what was kept, " + std::to_string(entries) + " entries of its log");
+        log("recovered from its local state, " + std::to_string(entries) + " entries of its log");
         recovered_ = true;
         found(std::move(past.values), std::move(past.partitions));
       },
@@ -180,7 +180,7 @@ void replica_host::read_kept(const job_spec& job, const partitions& here,
         if (alive.expired() || number != loading_)
           return;
         const bool fits = kept && kept->base.history == history_;
-        then(fits ? std::move(kept) : nullptr, "nothing was kept of this history");
+        then(fits ? std::move(kept) : nullptr, "no local state of this history");
       },
       [this, then, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {
         if (!alive.expired() && number == loading_)

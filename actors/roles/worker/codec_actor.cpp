@@ -22,7 +22,7 @@ namespace {
 // The router brings requests through failovers; only a cluster that is stuck for good passes this.
 constexpr std::chrono::minutes request_end{10};
 
-// -- the end of those who push --
+// -- the end of workers --
 
 struct codec_shell {
   using handle = router_handle::extend<caf::reacts_to<tick_atom>>;
@@ -56,7 +56,7 @@ struct codec_shell {
 
   void failed(promise& open, bool is_push, const failure& why) {
     if (is_push && coder->forget())
-      log("a push failed (" + why.text + "): what compression had not sent yet is dropped");
+      log("a push failed (" + why.text + "): the residue of its compression is dropped");
     open.deliver(to_caf(why));
   }
 
@@ -100,7 +100,7 @@ codec_shell::handle::behavior_type run_codec(codec_shell::pointer self, job_spec
   };
 }
 
-// -- the end of those who have the values --
+// -- the end of servers --
 
 struct expander_shell {
   using handle = kv_service::extend_with<answer_sink>;
@@ -122,8 +122,8 @@ struct expander_shell {
     return open;
   }
 
-  /// Where no values are to be packed, the answers need not come here. All of a list go one way, as
-  /// they are to stay in order.
+  /// Asks the next kv. If no values are packed, the answers go to the responder directly. All
+  /// answers of a list take one way, so they stay in order.
   void ask(request_list& what, const answer_sink& to) {
     const bool packs = std::ranges::any_of(what.items, [](const auto& each) {
       return each.what.pull && each.what.pull->packed_as != encoding::f32;
@@ -145,7 +145,8 @@ struct expander_shell {
       open_request{std::move(by), what.what.pull ? what.what.pull->packed_as : encoding::f32});
   }
 
-  /// What cannot be unpacked is answered, and asks for nothing any more.
+  /// Unpacks the request. One that cannot be unpacked is answered with an error, and false is
+  /// returned.
   bool unpack(responder by, request_message& what) {
     auto& push = what.what.push;
     const auto fine = push ? coder->unpack(*push) : result<void>{};

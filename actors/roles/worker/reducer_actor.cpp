@@ -79,7 +79,7 @@ struct reducer_shell {
       [settle](const caf::error& why) { settle(from_caf(why)); }, std::move(what));
   }
 
-  /// What stays on a device that has failed is computed once more by its worker.
+  /// Returns one push for all. A worker computes a gradient again that stayed on a failed device.
   result<push_ptr> as_one(const std::vector<push_ptr>& pushes) {
     if (pushes.size() == 1)
       return bring_to_host(pushes.front(), *pool);

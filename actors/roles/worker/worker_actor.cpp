@@ -29,7 +29,7 @@ constexpr std::chrono::minutes step_timeout{10};
 // to be lost.
 constexpr int lost_max = 20;
 
-/// Where values are pulled ahead, the next gradient is begun at once.
+/// Returns the thread of gradients. With values pulled ahead the next gradient begins at once.
 gradient_thread gradient_thread_of(const worker_options& options) {
   if (!options.own_thread)
     return gradient_thread::none;
@@ -225,7 +225,7 @@ struct worker_shell {
     if (options.delta_pulls)
       held = *whole;
     std::vector<float_ptr> all = (*whole)->tables;
-    for (const auto& x : answer.rows) // As they are: nobody writes to them.
+    for (const auto& x : answer.rows) // They are shared: no code writes to them.
       all[x.where.table.value] = x.values;
     value_identity identity;
     if (options.keep_on_device && answer.unchanged.empty())
@@ -267,12 +267,12 @@ struct worker_shell {
       counters.samples_computed += done.samples;
     }
     if (!step)
-      return advance(); // Nobody wants that gradient any more.
+      return advance(); // The gradient is not wanted any more.
     if (!done.failed.empty())
       return fail(done.failed);
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
-    if (!done.finite) // The batch is marked as done and changes nothing.
+    if (!done.finite) // The batch is marked as done without an effect.
       ++counters.pushes_refused;
     if (diverging.after(done.finite))
       return fail(divergence::text());
@@ -307,7 +307,7 @@ struct worker_shell {
     std::vector<float_ptr> parameters;
     std::vector<row_keys> rows;
     std::uint64_t version = 0;
-    value_identity identity; ///< Of dense tables: the memory that the reducer shared.
+    value_identity identity; ///< Identity of the memory of dense tables that the reducer shared.
   };
 
   /// A request that waits for the keys of the rows that it asks for.
@@ -323,7 +323,7 @@ struct worker_shell {
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   cached_ptr nothing_held;
-  cached_ptr held;        ///< By delta pulls; else nothing.
+  cached_ptr held;        ///< Values that delta pulls keep; else null.
   bool is_sparse = false; ///< Some table is.
   buffer_pool pool;
 

@@ -21,7 +21,7 @@ struct worker_options {
   job_spec job;
   std::string host{}; ///< Name of the machine; workers that share it stand and fall together.
   step_planner_options step_planner;
-  /// Added to each step, asked for anew each time: a straggler, for experiments; null: nothing.
+  /// Returns the delay of the next step, to make a straggler; null: no delay.
   std::function<std::chrono::nanoseconds()> slowness{};
   /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.
   bool own_thread = true;
@@ -29,7 +29,7 @@ struct worker_options {
   std::function<std::chrono::nanoseconds()> window_wait{};
   /// Bytes of its requests and their answers on links; null: there are no links.
   std::function<request_traffic()> traffic{};
-  /// What its process's reducer has done, as counters have it; null: there is none.
+  /// Adds the counters of its process's reducer; null: there is no reducer.
   std::function<void(worker_counters&)> reduced{};
   /// Pulls bring only blocks of dense tables that changed since the last one. Costs memory: the
   /// values of that one are kept.

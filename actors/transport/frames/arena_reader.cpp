@@ -14,13 +14,13 @@ namespace troupe::detail {
 struct arena_reader::memory {
   arena_layout layout;
   mapping words; ///< Writable.
-  mapping slots; ///< From granule layout.first on; not writable.
+  mapping slots; ///< Granules from layout.first on; read-only.
 };
 
 namespace {
 
-/// Whether the system refuses memory that it could not give to all who asked for some. Then to read
-/// where nobody wrote may be a SIGBUS.
+/// Returns whether the system forbids overcommitting memory (mode 2). Reading a page that was never
+/// written may then raise SIGBUS.
 bool strict_overcommit() {
   char mode = '2';
   const descriptor file{::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC)};
@@ -28,8 +28,8 @@ bool strict_overcommit() {
   return mode == '2';
 }
 
-/// The size of memory that can be mapped without the risk of a SIGBUS; 0 where it is none. What has
-/// huge pages or a quota can run out of them, and then has no memory behind some addresses.
+/// Returns the size of memory that can be mapped without risk of SIGBUS, else 0. Memory with huge
+/// pages or a quota can run out, and then some addresses have no memory behind them.
 std::size_t safe_size(const descriptor& memory) {
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   if (strict_overcommit() || seals < 0 || (seals & F_SEAL_SHRINK) == 0

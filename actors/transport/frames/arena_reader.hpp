@@ -1,5 +1,4 @@
-// The receiver's end of an arena, which belongs to a peer that may be hostile. See
-// arena_layout.hpp.
+// Maps a peer's arena and hands out its slots; the peer may be hostile. See arena_layout.hpp.
 #pragma once
 
 #include "actors/transport/frames/arena_layout.hpp"
@@ -13,17 +12,16 @@
 
 namespace troupe::detail {
 
-/// Whatever the writer does, slots lie inside of the mapping and stay mapped while they are held:
-/// the file can neither shrink nor be anything but plain memory. What is in them may change under
-/// the eyes of who reads, though; so a length or an index that was checked there must not be read
-/// there again.
+/// Slots lie inside the mapping and stay mapped while they are held, whatever the writer does: the
+/// file is plain memory and cannot shrink. The writer may change a slot's contents at any time. So
+/// a length or an index that was checked there must not be read there again.
 class arena_reader {
 public:
-  /// Null where it is no memory whose size is sealed and in bounds, or cannot be mapped.
+  /// Returns null if `memory` is not plain memory of sealed, usable size, or cannot be mapped.
   static std::shared_ptr<arena_reader> map(const descriptor& memory);
 
-  /// The bytes of the slot that begins with this granule; it is free when the last copy of the
-  /// returned pointer is gone, perhaps after the reader. Aligned to a page. Errors: malformed.
+  /// Returns the bytes of the slot that begins with granule `first`, aligned to a page. The slot
+  /// becomes free with the last copy of the pointer, perhaps after the reader. Errors: malformed.
   result<std::shared_ptr<const std::byte>> slot(std::uint32_t first, std::size_t bytes) const;
 
 private:

@@ -13,12 +13,12 @@ namespace troupe::detail {
 
 namespace {
 
-// What older headers lack.
+// Constants that older headers lack.
 constexpr unsigned memfd_not_executable = 0x8;  // MFD_NOEXEC_SEAL, Linux 6.3
 constexpr int advice_populate_for_writing = 23; // MADV_POPULATE_WRITE, Linux 5.14
 
-/// A reader that holds so many has more than it can be waiting for; what comes goes over the socket
-/// instead, and looking at all words costs a microsecond at most.
+/// Slots that a reader may hold; beyond that, bodies go over the socket. No reader waits for more,
+/// and a look at all words takes at most a microsecond.
 constexpr std::size_t given_max = 1024;
 
 descriptor make_memory(std::size_t size_bytes) {
@@ -45,7 +45,7 @@ std::unique_ptr<arena_writer> arena_writer::make(std::size_t size_bytes) {
     return nullptr;
   std::unique_ptr<arena_writer> made{
     new arena_writer{std::move(memory), std::move(whole), size_bytes}};
-  // The words; and whether this system can give memory to a mapping without the risk of a SIGBUS.
+  // Backs the words; fails if the system cannot back a mapping without risk of SIGBUS.
   if (!made->populate({0, made->layout_.first}))
     return nullptr;
   return made;
@@ -101,24 +101,24 @@ std::optional<arena_writer::slot> arena_writer::take(std::size_t bytes) {
 
 void arena_writer::trim() {
   const std::scoped_lock lock{mutex_};
-  // A reader may say `free` before it should, so given_ does not tell what is being copied.
+  // A reader may store `free` too early, so given_ does not tell which frames are being copied.
   if (!std::exchange(idle_, true) || copying_ != 0)
     return;
   reclaim();
-  granules_.merge_recent(); // Else the next slot could be one far up, with all below it.
+  granules_.merge_recent(); // Else the next slot could lie far up, above empty memory.
   std::uint32_t end = layout_.first;
   for (const slot& each : given_)
     end = std::max(end, each.first + each.count);
   if (end >= populated_)
     return;
-  // Where the system refuses, the memory stays, and to populate it again costs nothing.
+  // If the system refuses, the memory stays, and populating it again is free.
   (void)::madvise(whole_.data() + end * granule_bytes, (populated_ - end) * granule_bytes,
                   MADV_REMOVE);
   populated_ = end;
 }
 
-/// Gives memory to granules that have none: to touch them first would be a SIGBUS where there is
-/// none to be had.
+/// Backs the granules up to the end of `wanted` with memory; returns false if there is none.
+/// Touching them instead would then raise SIGBUS.
 bool arena_writer::populate(const slot& wanted) {
   const std::uint32_t end = wanted.first + wanted.count;
   if (end <= populated_)

@@ -1,4 +1,4 @@
-// The sender's end of an arena: puts the tensors of frames into slots. See arena_layout.hpp.
+// Copies the tensors of outgoing frames into slots of an arena. See arena_layout.hpp.
 #pragma once
 
 #include "actors/transport/frames/arena_layout.hpp"
@@ -20,29 +20,29 @@ namespace troupe::detail {
 /// Thread-safe.
 ///
 /// Invariants:
-/// (1) A slot is in given_ from before its frame is sent until its word said `free`; nothing else
-///     that a reader does changes what this side believes.
-/// (2) Nothing is ever read from the slots.
-/// (3) No granule is written that has no memory: a slot gets it, or has it, when it is given out,
-///     and none is taken away while a frame is being copied.
+/// (1) A slot is in given_ from before its frame is sent until its word says `free`; no other act
+///     of a reader changes this side's state.
+/// (2) This side never reads from the slots.
+/// (3) Only granules with memory are written: a slot has memory when it is given out, and none is
+///     taken away while a frame is being copied.
 class arena_writer {
 public:
-  /// Bodies below this go over the socket: the kernel copies them twice, but measured, that is as
-  /// fast at 4 KiB, where waking the receiver costs more than all copies.
+  /// Smaller bodies go over the socket. The kernel copies them twice, but at 4 KiB that measured as
+  /// fast: waking the receiver costs more than all copies.
   static constexpr std::size_t body_bytes_min = std::size_t{8} << 10;
 
-  /// Null where the system cannot: too old, or no memory.
+  /// Returns null if the system is too old or has no memory.
   static std::unique_ptr<arena_writer> make(std::size_t size_bytes);
 
-  /// For the peer, once. Sealed in size.
+  /// Returns the descriptor for the peer, sealed in size. Call it once.
   descriptor take_descriptor() { return std::move(memory_); }
 
-  /// Copies the body into a slot, and names it in the head, where it is worth it and fits; else the
-  /// frame is returned as it came.
+  /// Copies the body into a slot and names the slot in the head. Returns the frame unchanged if its
+  /// body is small or does not fit.
   wire::frame place(wire::frame frame);
 
-  /// Where nothing was placed since the last call: gives the system the memory behind the last slot
-  /// that is in use.
+  /// Returns the memory behind the last slot in use to the system, if no frame was placed since the
+  /// last call.
   void trim();
 
 private:
@@ -66,8 +66,8 @@ private:
   slot_allocator granules_;
   std::vector<slot> given_;
   std::uint32_t populated_;                ///< Granules below this have memory.
-  bool idle_ = false;                      ///< Since the last trim().
-  std::atomic<std::uint32_t> copying_ = 0; ///< Frames on their way into their slots.
+  bool idle_ = false;                      ///< No frame placed since the last trim().
+  std::atomic<std::uint32_t> copying_ = 0; ///< Frames being copied into slots.
 };
 
 } // namespace troupe::detail

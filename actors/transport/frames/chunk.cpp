@@ -7,7 +7,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// As it lies in the bytes.
+/// Layout on the wire.
 struct chunk_header_layout {
   std::uint32_t length;
   std::uint8_t traffic;

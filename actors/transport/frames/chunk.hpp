@@ -1,15 +1,15 @@
-// What a link's bytes are after the preamble: chunks, each with a piece of the frames of one class.
+// Encodes chunks, a link's bytes after the preamble; each carries a piece of one class's frames.
 //
 //   u32  length     of the piece, at most 256 KiB; 0: a sign of life
 //   u8   class      traffic_class
-//   u8   flags      1: the sender has mapped the receiver's arena (only where length is 0)
+//   u8   flags      1: the sender has mapped the receiver's arena (only if length is 0)
 //   u16  0
 //        the piece: frames of the class follow each other, and are cut anywhere
 //
-// Between two chunks a higher class goes first, so that a report waits for what the system has
-// buffered and 256 KiB more, not for a tensor.
-// A frame is one of wire.hpp, but for the last word of its prefix: 0 where the tensors follow, else
-// where in the sender's arena they are (arena_layout.hpp).
+// A higher class goes first between two chunks. So a status message waits for the system's buffer
+// and 256 KiB more, not for a tensor.
+// A frame is as in wire.hpp, except for the last word of its prefix. It is 0 if the tensors follow,
+// else their place in the sender's arena (arena_layout.hpp).
 #pragma once
 
 #include "actors/transport/frames/traffic_class.hpp"

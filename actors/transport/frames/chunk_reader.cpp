@@ -52,7 +52,7 @@ result<std::size_t> chunk_reader::take(std::span<const std::byte> bytes) {
   return taken;
 }
 
-/// The header is there.
+/// Starts the chunk whose header is complete.
 result<void> chunk_reader::begin_chunk() {
   header_filled_ = 0;
   const auto header = decode_chunk_header(header_);

@@ -1,4 +1,4 @@
-// Frames of one class that wait to be sent, as one stream of bytes.
+// Holds the frames of one class that wait to be sent, as one stream of bytes.
 #pragma once
 
 #include "serialization/wire.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe::detail {
 
-/// What one write gathers. Borrowed: nothing that was added may move before it is written.
+/// Collects the parts of one write. Borrowed: no part may move before it is written.
 class gather_list {
 public:
   /// Enough to send many small messages at once.
@@ -34,20 +34,20 @@ private:
 
 class frame_queue {
 public:
-  /// A place in the stream, from its front on.
+  /// A place in the stream, counted from its front.
   struct cursor {
     std::size_t frame = 0;
     std::size_t part = 0;   ///< 0: the head, i: body[i - 1].
-    std::size_t offset = 0; ///< Bytes of the part.
+    std::size_t offset = 0; ///< Bytes into the part.
   };
 
   void push(wire::frame what);
   std::size_t size_bytes() const { return size_bytes_; }
-  /// Where what was not consumed begins.
+  /// Returns where the unsent bytes begin.
   cursor front() const { return front_; }
-  /// Adds the next `size_bytes` bytes, or as many as `to` has room for, and moves over them.
+  /// Adds the next `size_bytes` bytes, or as many as `to` has room for, and advances `at`.
   void gather(cursor& at, std::size_t size_bytes, gather_list& to) const;
-  /// So many bytes from the front were sent. Lets go of frames that are done.
+  /// Removes `size_bytes` sent bytes from the front, and frames that are done.
   void consume(std::size_t size_bytes);
   void clear();
 

@@ -8,7 +8,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// A larger head is rare (a view, a job): its scratch memory is given back.
+/// A larger head is rare (a configuration, a job), so its scratch memory is freed after use.
 constexpr std::size_t head_kept_bytes = std::size_t{1} << 20;
 
 } // namespace
@@ -56,7 +56,7 @@ void frame_reader::admit(std::shared_ptr<const arena_reader> arena) {
   arena_ = std::move(arena);
 }
 
-/// The prefix is there.
+/// Starts the frame whose prefix is complete.
 result<void> frame_reader::begin_frame() {
   std::uint32_t slot = 0;
   if (arena_) {

@@ -1,5 +1,5 @@
-// Cuts the bytes of one class into frames. A tensor's bytes can be received straight into the
-// memory that the message will keep, or lie in an arena and are not received at all.
+// Cuts the bytes of one class into frames. A tensor is received straight into the memory that the
+// message keeps; a tensor in an arena is not received at all.
 #pragma once
 
 #include "actors/transport/frames/arena_reader.hpp"
@@ -23,22 +23,22 @@ class frame_reader {
 public:
   explicit frame_reader(buffer_pool& pool) : pool_(&pool) {}
 
-  /// The peer is welcome. `arena`: where its tensors may be; may be null.
+  /// Lifts the limit for unknown peers. `arena`: memory that may hold the peer's tensors, or null.
   void admit(std::shared_ptr<const arena_reader> arena);
 
-  /// Where the next bytes belong; empty where they should be given to take().
+  /// Returns where the next bytes belong; empty if they must be given to take().
   std::span<std::byte> direct();
-  /// So many bytes were written to direct().
+  /// Notes that `size_bytes` bytes were written to direct().
   void advance(std::size_t size_bytes);
-  /// Copies what belongs to the present frame and returns how much it was. Requires: !complete().
-  /// Errors: malformed.
+  /// Copies the leading bytes that belong to the current frame and returns their number. Requires:
+  /// !complete(). Errors: malformed.
   result<std::size_t> take(std::span<const std::byte> bytes);
   bool complete() const { return stage_ == stage::complete; }
-  /// How much of the tensors is missing, once their place is known; else 0.
+  /// Returns how many bytes of the tensors are missing; 0 until their place is known.
   std::size_t body_bytes_missing() const {
     return stage_ == stage::body ? sizes_.body_bytes - filled_ : 0;
   }
-  /// The message of the complete frame; goes on to the next. Errors: those of wire::decode.
+  /// Returns the message of the complete frame and begins the next. Errors: as wire::decode.
   result<message> decode();
 
 private:
@@ -53,12 +53,12 @@ private:
   std::shared_ptr<const arena_reader> arena_;
   bool admitted_ = false;
   stage stage_ = stage::prefix;
-  std::size_t filled_ = 0; ///< Bytes of the present stage.
+  std::size_t filled_ = 0; ///< Bytes received of the current stage.
   wire::sizes sizes_;
   std::array<std::byte, wire::prefix_bytes> prefix_{};
   std::vector<std::uint64_t> head_;       ///< Scratch, reused; aligned to 8.
-  std::shared_ptr<std::byte> body_;       ///< Received ...
-  std::shared_ptr<const std::byte> slot_; ///< ... or where the sender left it.
+  std::shared_ptr<std::byte> body_;       ///< Tensors that were received.
+  std::shared_ptr<const std::byte> slot_; ///< Tensors in the sender's arena.
 };
 
 } // namespace troupe::detail

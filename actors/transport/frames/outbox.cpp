@@ -6,12 +6,12 @@ namespace troupe::detail {
 
 namespace {
 
-/// A sender writes at most so much itself, then leaves the rest to the transport's thread ...
+/// Bytes that a sender writes itself; the transport's thread writes the rest.
 constexpr std::size_t sender_budget_bytes = std::size_t{4} << 20;
-/// ... which turns to other links after so much.
+/// Bytes that the transport's thread writes before it turns to other links.
 constexpr std::size_t flush_budget_bytes = std::size_t{4} << 20;
-/// What is more than this, or comes later after the last write, is not held back: the peer can
-/// begin with it while this side goes on.
+/// More bytes, or a frame this long after the last write, are written at once: the peer can begin
+/// with them while this side goes on.
 constexpr std::size_t cork_bytes_max = std::size_t{2} << 10;
 constexpr std::chrono::microseconds cork_time_max{20};
 
@@ -30,7 +30,7 @@ outbox::state outbox::send(traffic_class traffic, wire::frame frame) {
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
     return state::waiting;
-  // Where the stream is busy, the poller says when it is not; what others corked goes out as well.
+  // A busy stream is left to the poller. A write also sends corked frames.
   if (enqueue(traffic, std::move(frame)) && open_ && !busy())
     write(sender_budget_bytes);
   return state_now();
@@ -44,7 +44,7 @@ bool outbox::cork(traffic_class traffic, wire::frame frame) {
     return false;
   if (enqueue(traffic, std::move(frame))) {
     if (!open_ || busy())
-      return false; // open() or the poller will have it written.
+      return false; // open() or the poller will write it.
     if (is_large || unsent_bytes_ > cork_bytes_max || clock::now() > last_write_ + cork_time_max)
       write(flush_budget_bytes);
   }
@@ -105,7 +105,7 @@ void outbox::trim_arena() {
     arena_->trim();
 }
 
-/// Before the lock: to copy a large tensor takes long.
+/// Copies the body into the arena, if any. Not under the lock, as a large tensor takes long.
 wire::frame outbox::placed(wire::frame frame) const {
   arena_writer* const arena = usable_arena_.load(std::memory_order_acquire);
   return arena == nullptr ? std::move(frame) : arena->place(std::move(frame));
@@ -143,7 +143,8 @@ void outbox::detach() {
     each.clear();
 }
 
-/// One frame may be larger than the bound: else it could never be sent.
+/// Queues a frame, or fails as overfull. One frame may exceed the bound, else it could never be
+/// sent.
 bool outbox::enqueue(traffic_class traffic, wire::frame frame) {
   const std::size_t size = frame.size_bytes();
   if (unsent_bytes_ != 0 && unsent_bytes_ + size > bytes_max_) {
@@ -163,7 +164,7 @@ bool outbox::empty() const {
          && std::ranges::all_of(queues_, [](const auto& each) { return each.size_bytes() == 0; });
 }
 
-/// The poller will report EPOLLOUT.
+/// Returns whether the poller will report EPOLLOUT.
 bool outbox::busy() const { return (interest_ & EPOLLOUT) != 0; }
 
 void outbox::write(std::size_t budget_bytes) {
@@ -181,13 +182,13 @@ void outbox::write(std::size_t budget_bytes) {
     commit(went.bytes);
     budget_bytes -= std::min(went.bytes, budget_bytes);
     if (went.bytes < size)
-      break; // The stream is full; to ask again would only bring EAGAIN.
+      break; // The stream is full; a retry would only return EAGAIN.
   }
   update_interest();
 }
 
-/// Cuts the next chunks, the highest class first. What is not written of them is cut anew the next
-/// time, when a higher class may wait.
+/// Cuts the next chunks, highest class first. Unwritten chunks are cut anew the next time, when a
+/// higher class may wait.
 void outbox::gather(gather_list& parts, std::size_t size_max) {
   plan planned;
   for (std::size_t i = 0; i < traffic_classes; ++i) {
@@ -222,7 +223,7 @@ void outbox::gather(const chunk& from, plan& planned, gather_list& parts,
   queues_[i].gather(planned.at[i], std::min(from.piece_left, room), parts);
 }
 
-/// Moves over bytes that were written.
+/// Removes bytes that were written.
 void outbox::commit(std::size_t size_bytes) {
   while (size_bytes != 0) {
     if (begun_.done()) {

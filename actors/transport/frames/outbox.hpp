@@ -1,4 +1,4 @@
-// The sending half of a link: frames wait here, each class in order, until the stream takes them.
+// Queues a link's outgoing frames, each class in order, until the stream takes them.
 #pragma once
 
 #include "actors/transport/frames/arena_writer.hpp"
@@ -22,71 +22,70 @@
 
 namespace troupe::detail {
 
-/// Thread-safe: one lock for each link, held while a piece of a frame is copied to the system. Who
-/// sends on an idle link writes at once and saves the way through the transport's thread; that
-/// thread itself corks: what little a round of events made it send is written once.
+/// Thread-safe: each link has one lock, held while a piece of a frame is copied to the system. A
+/// sender on an idle link writes at once, which saves a detour through the transport's thread. That
+/// thread corks: it writes the short frames of one round of events together.
 ///
 /// Invariants:
-/// (1) Frames of a class leave in the order of send(), each whole; held_ is empty once open.
-/// (2) A chunk that was begun is finished before another one begins, and always can be: its bytes
+/// (1) Frames of a class leave whole and in the order of send(); held_ is empty once open.
+/// (2) A chunk that was begun is finished before another one begins. It always can be: its bytes
 ///     are in the queue of its class.
-/// (3) EPOLLOUT is asked for after a write that left something. What was corked since is asked for
-///     by flush().
-/// (4) After detach() nobody touches the stream or the poller.
+/// (3) EPOLLOUT is requested after a write that left bytes. For frames corked since, flush()
+///     requests it.
+/// (4) After detach() the stream and the poller are not touched.
 class outbox {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// drained: nothing waits. waiting: frames do, and what will move them is on its way: EPOLLOUT,
-  /// open(), or a flush() that was promised; the caller has nothing to do. overfull: the bound was
-  /// passed. broken: the stream refused, error() says why. The last two are final, what was queued
-  /// is gone.
+  /// drained: no frame waits. waiting: frames wait, and EPOLLOUT, open() or a promised flush() will
+  /// send them; the caller need not act. overfull: the bound was passed. broken: the stream failed
+  /// with error(). The last two are final, and queued frames are dropped.
   enum class state { drained, waiting, overfull, broken };
 
   outbox(poller& poll, std::uint64_t key, std::size_t bytes_max);
 
   // -- any thread --
 
-  /// Takes a frame; before open() it is held back, after close() it is dropped. Returns overfull
-  /// and broken once, to whom caused it, and waiting to who comes later, as to one whose frame was
-  /// dropped.
+  /// Queues a frame. Before open() it is held back, after close() it is dropped. Returns overfull
+  /// or broken once, to the caller that caused it. Later callers, and callers whose frame was
+  /// dropped, get waiting.
   state send(traffic_class traffic, wire::frame frame);
-  /// The same, but what is little and comes soon after the last write waits for flush(). True: that
-  /// must be called, after any number of these.
+  /// Like send(), but a short frame soon after the last write waits for flush(). Returns true if
+  /// flush() must be called, once after any number of calls.
   bool cork(traffic_class traffic, wire::frame frame);
   void close();
 
   // -- the transport's thread --
 
-  /// The stream is established and in the poller with stream::interest(false).
+  /// Takes an established stream, which the poller watches with stream::interest(false).
   void attach(stream& out);
-  /// The first bytes of all; they leave with the next frame.
+  /// Queues the link's first bytes; they leave with the next frame.
   void begin(const preamble& first);
-  /// Sends ahead of everything that send() took: a hello, a refusal.
+  /// Sends a hello or a refusal ahead of all frames of send().
   void send_first(wire::frame frame);
-  /// Sends a chunk without a piece: a sign of life.
+  /// Sends a chunk without a piece, as a sign of life.
   void signal(bool arena_mapped);
-  /// The peer is welcome: what was held back goes out.
+  /// Queues the frames held back, once the peer is accepted.
   void open();
-  /// Large tensors go by this arena, which the peer has mapped.
+  /// Sends large tensors through this arena, which the peer has mapped.
   void use(std::unique_ptr<arena_writer> arena);
-  /// See arena_writer::trim.
+  /// Calls arena_writer::trim.
   void trim_arena();
   state flush();
-  /// Has the poller wait for what the stream wants now, which a read may have changed.
+  /// Updates the poller's interest, which a read may have changed.
   state refresh();
   int error() const;
-  /// Since when nothing was written; far in the future while something waits.
+  /// Returns the time of the last write; time_point::max() while a frame waits.
   clock::time_point idle_since() const;
   void detach();
 
 private:
-  /// What is written between two pieces of frames, and the piece that follows.
+  /// The bytes written between two pieces of frames, and the piece that follows them.
   struct chunk {
     chunk() = default;
     explicit chunk(const chunk_header& what);
 
-    std::array<std::byte, preamble_bytes> header{}; ///< Of a chunk, or a whole preamble.
+    std::array<std::byte, preamble_bytes> header{}; ///< A chunk's header, or a preamble.
     std::size_t header_bytes = 0;
     std::size_t header_sent = 0;
     traffic_class traffic = traffic_class::control;
@@ -94,13 +93,13 @@ private:
 
     bool done() const { return header_sent == header_bytes && piece_left == 0; }
   };
-  /// How far the classes' queues have been gathered.
+  /// How far the queues of all classes have been gathered.
   struct plan {
     std::array<frame_queue::cursor, traffic_classes> at;
-    std::array<std::size_t, traffic_classes> bytes_left; ///< Of no chunk yet.
+    std::array<std::size_t, traffic_classes> bytes_left; ///< Bytes in no chunk yet.
   };
 
-  // All of these with the lock held.
+  // These members require the lock.
   bool enqueue(traffic_class traffic, wire::frame frame);
   bool empty() const;
   bool busy() const;
@@ -125,15 +124,15 @@ private:
   stream* stream_ = nullptr;
   bool open_ = false;
   bool closed_ = false;
-  bool corked_ = false; ///< flush() was promised.
+  bool corked_ = false; ///< flush() will be called.
   std::uint32_t interest_ = 0;
   state failed_ = state::drained;
   int error_ = 0;
-  std::size_t unsent_bytes_ = 0; ///< Of frames, held back or queued.
+  std::size_t unsent_bytes_ = 0; ///< Bytes of frames held back or queued.
   std::vector<std::pair<traffic_class, wire::frame>> held_;
   std::array<frame_queue, traffic_classes> queues_;
-  chunk begun_;               ///< Goes first. done(): none was begun.
-  std::deque<chunk> signals_; ///< Without pieces; before the classes.
+  chunk begun_;               ///< Sent first; done() if there is none.
+  std::deque<chunk> signals_; ///< Chunks without pieces, sent before the classes.
   std::deque<chunk> planned_; ///< Scratch of one write; a deque, because headers must not move.
   clock::time_point last_write_ = clock::now();
 };

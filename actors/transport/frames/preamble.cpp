@@ -10,7 +10,7 @@ namespace {
 
 constexpr char magic_text[] = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
 
-/// As it lies in the bytes.
+/// Layout on the wire.
 struct preamble_layout {
   std::array<char, sizeof magic_text> magic;
   std::uint32_t version;

@@ -1,12 +1,12 @@
-// The first bytes of each direction of a link, of fixed size, so that no stranger can do harm with
-// them:
+// Encodes the preamble, the first bytes of each direction of a link. Its size is fixed, so that a
+// stranger can do no harm with it:
 //
 //   8 bytes  "TROUPE\r\n"
 //   u32      protocol version     little-endian
 //   u32      0
 //   u64      secret, 0: none
 //
-// Magic and version never change their place.
+// Magic and version keep their place in all versions.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct preamble {
 };
 
 std::array<std::byte, preamble_bytes> encode(const preamble& what);
-/// Returns false where no preamble begins with these bytes. Requires: at most preamble_bytes.
+/// Returns false if no preamble begins with these bytes. Requires: at most preamble_bytes bytes.
 bool may_be_preamble(std::span<const std::byte> beginning);
 preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes);
 

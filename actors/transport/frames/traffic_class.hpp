@@ -1,4 +1,4 @@
-// Which messages go first where a link is busy.
+// Ranks messages: on a busy link a higher class goes first.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -8,15 +8,15 @@
 
 namespace troupe {
 
-/// The highest first. Numbers are wire format.
+/// Highest first. The numbers are wire format.
 enum class traffic_class : std::uint8_t {
-  control = 0, ///< Reports, orders, what opens and ends a link.
-  urgent = 1,  ///< What someone waits for: replies, and pulls of the latest values.
-  bulk = 2,    ///< Everything else. A push and the pulls behind it keep their order.
+  control = 0, ///< Status, desired state, messages that open or end a link.
+  urgent = 1,  ///< A process waits for these: replies, and pulls of the latest values.
+  bulk = 2,    ///< All others. A push and the pulls behind it keep their order.
 };
 constexpr std::size_t traffic_classes = 3;
 
-/// A list of requests is of the lowest class of its items, so they should be of one.
+/// Returns the lowest class of a list's requests, so they should be of one class.
 traffic_class traffic_class_of(const message& what);
 traffic_class traffic_class_of(const request& what);
 

@@ -24,14 +24,14 @@ using detail::private_key_ptr;
 using detail::take_openssl_error;
 using system_time = std::chrono::system_clock::time_point;
 
-// Clocks of two hosts may differ by so much.
+// Clocks of two hosts may differ by this much.
 constexpr std::chrono::hours backdated{1};
-constexpr int serial_bits = 127; // Positive in 16 bytes; nobody has to remember which were used.
+constexpr int serial_bits = 127; // Positive in 16 bytes; random, so used ones need not be stored.
 
 using number_ptr = std::unique_ptr<BIGNUM, detail::freed_by<BN_free>>;
 using extension_ptr = std::unique_ptr<X509_EXTENSION, detail::freed_by<X509_EXTENSION_free>>;
 
-/// For what fails only without memory or random numbers.
+/// Throws if a call failed that only fails without memory or random numbers.
 void require(bool done) {
   if (!done)
     throw std::runtime_error{"cannot make a certificate: " + take_openssl_error()};
@@ -86,7 +86,7 @@ void add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   require(made != nullptr && X509_add_ext(certificate, made.get(), -1) == 1);
 }
 
-/// Everything but the names, what it may be used for, and the signature.
+/// Makes a certificate without names, purposes and signature.
 certificate_ptr begin_certificate(EVP_PKEY* key, system_time expires_at) {
   certificate_ptr made{X509_new()};
   require(made != nullptr && X509_set_version(made.get(), X509_VERSION_3) == 1
@@ -106,7 +106,7 @@ bool is_address(const std::string& host) {
          || inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-/// Letters, digits, '-' and '.': what could not be mistaken for something else in an extension.
+/// Returns whether `host` has only letters, digits, '-' and '.', which an extension cannot misread.
 bool is_name(const std::string& host) {
   return !host.empty() && host.size() <= 253
          && std::all_of(host.begin(), host.end(), [](unsigned char x) {
@@ -136,7 +136,7 @@ certificate_ptr read_certificate(const std::string& text) {
   return certificate_ptr{PEM_read_bio_X509(reader_of(text).get(), nullptr, no_passphrase, nullptr)};
 }
 
-/// What there is instead of an authority; empty: nothing is wrong.
+/// Describes contents that form no authority; returns an empty text if they form one.
 std::string what_is_wrong(EVP_PKEY* key, X509* certificate) {
   if (key == nullptr && certificate == nullptr)
     return "neither a key nor a certificate";
@@ -167,7 +167,7 @@ certificate_authority::certificate_authority(system_time expires_at)
   parts_->key = make_key();
   parts_->certificate = begin_certificate(parts_->key.get(), expires_at);
   auto* const made = parts_->certificate.get();
-  // A name of its own: who meets a certificate of another authority is told just that.
+  // A unique name, so that a peer reports a certificate of another authority as just that.
   set_name(X509_get_subject_name(made), "Troupe authority " + random_serial(made));
   require(X509_set_issuer_name(made, X509_get_subject_name(made)) == 1);
   add_extension(made, made, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
@@ -205,7 +205,7 @@ result<certified_key> certificate_authority::issue(const certificate_order& orde
   for (const auto& host : order.hosts)
     if (!is_address(host) && !is_name(host))
       return {errc::invalid_argument, quote(host) + " is neither a name nor an address of a host"};
-  // Certificates know no fractions of seconds.
+  // Certificates have no fractions of seconds.
   if (std::chrono::floor<std::chrono::seconds>(order.expires_at) > expires_at())
     return {errc::invalid_argument,
             "the authority itself expires before that, on "

@@ -1,4 +1,4 @@
-// Makes the certificates of a job. Not used by a job that runs: its processes only read them.
+// Issues the certificates of a job. A running job does not use it: its processes only read them.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,39 +11,41 @@
 
 namespace troupe {
 
-/// PEM texts.
+/// A certificate and its key as PEM texts.
 struct certified_key {
   std::string certificate;
   std::string key;
 };
 
 struct certificate_order {
-  std::vector<role> roles; ///< What its owner may be.
-  /// Addresses and names at which its owner listens; none: anywhere. Connectors look at the
-  /// addresses alone, as they only know those.
+  std::vector<role> roles; ///< Roles that its owner may have.
+  /// Addresses and names at which its owner listens; empty: any. Connectors check only the
+  /// addresses, because they know no names.
   std::vector<std::string> hosts;
   std::chrono::system_clock::time_point expires_at;
 };
 
-/// A private authority. Its keys are of type EC P-256; certificates serve both sides of a
+/// A private authority. Its keys are of type EC P-256. Its certificates serve both sides of a
 /// connection, and are valid from an hour ago, because clocks differ.
 class certificate_authority {
 public:
-  /// A new one. Throws std::runtime_error where the system has no random numbers or memory.
+  /// Makes a new authority. Throws std::runtime_error if the system has no random numbers or
+  /// memory.
   explicit certificate_authority(std::chrono::system_clock::time_point expires_at);
   ~certificate_authority();
   certificate_authority(certificate_authority&&) noexcept;
-  /// One that text() was kept of. Errors: malformed, with `name` for the person who reads it.
+  /// Reads an authority from a stored text(). Errors: malformed, with `name` for the person who
+  /// reads it.
   static result<certificate_authority> from_text(const std::string& text, const std::string& name);
 
-  /// PEM of its certificate, which everyone may have.
+  /// Returns the PEM text of its certificate, which is public.
   std::string certificate() const;
-  /// PEM of its key and its certificate: who has it can issue.
+  /// Returns the PEM text of its key and certificate. Every holder of it can issue certificates.
   std::string text() const;
   std::chrono::system_clock::time_point expires_at() const;
-  /// Errors: invalid_argument (a host that is none; an end after that of the authority).
+  /// Issues a certificate. Errors: invalid_argument (not a host; expires after the authority).
   result<certified_key> issue(const certificate_order& order) const;
-  /// Whether this text, PEM of a certificate, came from issue().
+  /// Returns whether `certificate`, a PEM text, came from issue().
   bool has_signed(const std::string& certificate) const;
 
 private:

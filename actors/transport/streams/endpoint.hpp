@@ -1,4 +1,4 @@
-// Where a process listens, as text and as the system's socket addresses.
+// Describes where a process listens, as text and as the system's socket addresses.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// "127.0.0.1:4000" or "[::1]:4000"; names are resolved, port 0 lets the system choose.
+/// "127.0.0.1:4000" or "[::1]:4000". Names are resolved; port 0 lets the system choose.
 struct endpoint {
   std::string host;
   std::uint16_t port = 0;
@@ -20,27 +20,27 @@ struct endpoint {
   bool operator==(const endpoint&) const = default;
 };
 
-/// Checks the form only; asks no name server. Errors: invalid_argument.
+/// Parses an endpoint; checks the form only and asks no name server. Errors: invalid_argument.
 result<endpoint> parse_endpoint(const std::string& text);
 std::string to_string(const endpoint& where);
-/// Whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
+/// Returns whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
 bool is_loopback(const endpoint& where);
-/// Returns whether it is a number that is no address of a single host, in any spelling: all of this
-/// host's (0.0.0.0, 0, ::, 0::0, ::ffff:0.0.0.0), multicast or broadcast.
+/// Returns whether it is a number, in any spelling, that is no address of a single host. These are
+/// all addresses of this host (0.0.0.0, 0, ::, 0::0, ::ffff:0.0.0.0), multicast and broadcast.
 bool is_no_host(const endpoint& where);
 
-/// Where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
+/// Returns where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
 result<endpoint> local_endpoint(int descriptor);
 
-/// The way to another process: its address as a number, and the address of this host that packets
-/// to it leave from.
+/// The way to another process: its numeric address, and the address of this host from which packets
+/// to it leave.
 struct route {
   endpoint there;
   std::string here;
 };
 
-/// Resolves a name, which may take long. Of its addresses the first that can be routed to, IPv4
-/// before IPv6. Errors: invalid_argument (no such name), io_failed (no route).
+/// Resolves a name, which may take long. Picks its first address that can be routed to, IPv4 before
+/// IPv6. Errors: invalid_argument (no such name), io_failed (no route).
 result<route> route_to(const endpoint& where);
 
 namespace detail {
@@ -52,10 +52,11 @@ struct socket_address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// The addresses of an endpoint, in the system's order of preference; never empty. A name may block
-/// for as long as the resolver takes; a numeric address never does. Errors: invalid_argument.
+/// Returns the addresses of an endpoint in the system's order of preference; never empty. A name
+/// may block as long as the resolver takes; a numeric address never blocks. Errors:
+/// invalid_argument.
 result<std::vector<socket_address>> resolve(const endpoint& where);
-/// The same for a numeric address, at once; nothing for a name.
+/// Returns the addresses of a numeric address at once; nullopt for a name.
 std::optional<std::vector<socket_address>> numeric_address(const endpoint& where);
 
 result<endpoint> endpoint_of(const socket_address& address);

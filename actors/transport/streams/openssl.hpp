@@ -1,5 +1,5 @@
-// OpenSSL's objects with owners, its errors as text, and what Troupe reads from a certificate. For
-// the .cpp files that deal with TLS; their headers do without it.
+// Wraps OpenSSL: owners of its objects, its errors as text, and the parts of a certificate that
+// Troupe reads. Only .cpp files that deal with TLS include it; their headers do without.
 #pragma once
 
 #include "actors/transport/streams/role_names.hpp"
@@ -32,27 +32,27 @@ using certificate_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 /// Refuses to give a passphrase: a process of a job has no terminal. A pem_password_cb of OpenSSL.
 int no_passphrase(char* buffer, int size, int writing, void* user_data);
 
-/// Why the last call of this thread failed, in OpenSSL's words. Forgets it: errors are kept for
-/// each thread, and would else be taken for those of the next connection.
+/// Returns OpenSSL's text for the last failure on this thread, and clears the error. Errors are
+/// kept for each thread, and would else be taken for errors of the next connection.
 std::string take_openssl_error();
 
-/// Where a certificate says for which role it is: among its alternative names, as a URI. Those are
-/// typed, may be several, and every authority can issue and show them; an organisational unit is
-/// free text that others use for departments, and a private extension is opaque to other tools.
+/// Returns the URI by which a certificate names a role among its alternative names. These are
+/// typed, may be several, and every authority can issue and show them. An organisational unit is
+/// free text that others use for departments. A private extension is opaque to other tools.
 std::string role_uri(role which);
 std::vector<role> roles_of(const X509& certificate);
 
-/// The IP addresses among its alternative names.
+/// Returns the IP addresses among its alternative names.
 std::vector<std::string> addresses_of(const X509& certificate);
 
-/// "is for 10.0.0.1, 10.0.0.2, not for 10.0.0.3".
+/// Returns a text such as "is for 10.0.0.1, 10.0.0.2, not for 10.0.0.3".
 std::string elsewhere_text(const std::vector<std::string>& addresses, const std::string& other);
 
-/// "2027-01-31 12:00 UTC".
+/// Returns a text such as "2027-01-31 12:00 UTC".
 std::string date_text(const ASN1_TIME& when);
 
-/// What a failed verification found, without its subject: "has expired on 2027-01-31 12:00 UTC".
-/// `certificate`: the one that it is about.
+/// Returns the text of a failed verification, without its subject: "expired on 2027-01-31 12:00
+/// UTC". `certificate`: the certificate that failed.
 std::string verdict_text(int verdict, const X509* certificate);
 
 } // namespace troupe::detail

@@ -36,7 +36,7 @@ void poller::remove(int descriptor) {
 
 void poller::wake() {
   const std::uint64_t one = 1;
-  // Fails only where the counter is full, and then the thread wakes up anyway.
+  // Fails only if the counter is full, and then the thread wakes up anyway.
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
@@ -51,9 +51,9 @@ std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds 
   for (; found == 0 && now < end_of_spin; now = clock::now()) {
     found = poll(ready, 0);
     if (found == 0)
-      ::sched_yield(); // Others who have something to do go first.
+      ::sched_yield(); // Lets other runnable threads go first.
   }
-  // Rounded up: waking a little early would only mean to wait again.
+  // Rounded up: waking a little early would only mean waiting again.
   if (const auto rest = std::chrono::ceil<std::chrono::milliseconds>(timeout - (now - begin));
       found == 0 && rest.count() > 0) {
     found = poll(ready, static_cast<int>(std::min<std::int64_t>(rest.count(), 3'600'000)));

@@ -1,5 +1,4 @@
-// What one thread waits for: descriptors that are ready (epoll) and a call from another thread
-// (eventfd).
+// Waits on one thread for ready descriptors (epoll) and for calls from other threads (eventfd).
 #pragma once
 
 #include "actors/transport/streams/socket.hpp"
@@ -13,22 +12,24 @@
 
 namespace troupe::detail {
 
-/// Thread-safe, but for wait(). Level-triggered: what was not dealt with is reported again.
+/// Thread-safe, except wait(). Level-triggered: events that were not handled are reported again.
 class poller {
 public:
-  /// Key of a wake() among the keys of descriptors.
+  /// Key of wake() among the keys of descriptors.
   static constexpr std::uint64_t wake_key = 0;
 
-  /// Throws std::system_error where the system has no descriptors left.
+  /// Throws std::system_error if the system has no descriptors left.
   poller();
 
-  /// `interest`: EPOLLIN, EPOLLOUT; errors and ends are always reported. False: out of memory.
+  /// Watches for `interest`: EPOLLIN, EPOLLOUT. Errors and ends are always reported. Returns false
+  /// if out of memory.
   bool add(int descriptor, std::uint64_t key, std::uint32_t interest);
   void change(int descriptor, std::uint64_t key, std::uint32_t interest);
   void remove(int descriptor);
 
   void wake();
-  /// Fills `ready` and returns how many. Clears wake(). Spins before it sleeps where that pays.
+  /// Fills `ready` and returns the number of events. Clears wake(). Spins before it sleeps where
+  /// that pays.
   std::size_t wait(std::span<epoll_event> ready, std::chrono::nanoseconds timeout);
 
 private:

@@ -1,4 +1,4 @@
-// The names of roles in certificates, their files, and texts about both.
+// Names the roles in certificates, their files, and texts about both.
 #pragma once
 
 #include "serialization/ids.hpp"
@@ -12,9 +12,9 @@ namespace troupe::detail {
 inline constexpr std::array all_roles{role::coordinator, role::server, role::worker,
                                       role::observer};
 
-/// "coordinator", "server", "worker", "observer".
+/// Returns "coordinator", "server", "worker" or "observer".
 const char* role_name(role which);
-/// "server", "server or worker"; "no role".
+/// Returns a list such as "server or worker"; "no role" if it is empty.
 std::string names_of(const std::vector<role>& roles);
 
 } // namespace troupe::detail

@@ -13,9 +13,9 @@ namespace troupe::detail {
 
 namespace {
 
-/// What the kernel keeps beyond what is on its way; nothing urgent overtakes bulk there. Measured
-/// on loopback: 4 MB payloads are as fast as without it, and a small pull behind a queue of pushes
-/// takes a third of the time.
+/// Bytes that the kernel buffers beyond bytes in flight; urgent traffic cannot overtake bulk there.
+/// Measured on loopback: 4 MB payloads are as fast as without the limit, and a small pull behind a
+/// queue of pushes takes a third of the time.
 constexpr int unsent_bytes_max = 1 << 20;
 
 failure listen_failure(const endpoint& where, int error) {
@@ -65,7 +65,7 @@ result<descriptor> open_listener(const endpoint& where) {
     descriptor made{
       ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (made) {
-      // Lets a restarted process have its port back while old connections fade away.
+      // Lets a restarted process reuse its port while old connections fade away.
       set_option(made, SOL_SOCKET, SO_REUSEADDR, 1);
       if (::bind(made.get(), address.get(), address.size_bytes) == 0
           && ::listen(made.get(), SOMAXCONN) == 0)

@@ -1,4 +1,4 @@
-// Descriptors with one owner, and sockets that listen.
+// Owns descriptors, and opens and tunes sockets.
 #pragma once
 
 #include "actors/transport/streams/endpoint.hpp"
@@ -31,17 +31,18 @@ private:
 std::string system_text(int error);
 
 struct socket_tuning {
-  /// Unacknowledged data ends the connection; 0: system.
+  /// Time after which unacknowledged data ends the connection; 0: the system's default.
   std::chrono::milliseconds user_timeout{0};
   std::string congestion_control; ///< Empty: the system's default.
 };
 
-/// Of a TCP socket. What the system lacks is left out.
+/// Tunes a TCP socket. Skips options that the system lacks.
 void tune(const descriptor& socket, const socket_tuning& tuning);
-/// Only speed or early detection depends on the option: what the system lacks is left out.
+/// Sets an option that affects only speed or early detection. Ignores options that the system
+/// lacks.
 void set_option(const descriptor& socket, int level, int name, int value);
 
-/// Non-blocking and closed on exec. Errors: in_use, io_failed, invalid_argument.
+/// Opens a listener, non-blocking and closed on exec. Errors: in_use, io_failed, invalid_argument.
 result<descriptor> open_listener(const endpoint& where);
 /// Makes a socket from elsewhere usable as a listener. Errors: invalid_argument.
 result<void> adopt_listener(const descriptor& socket);

@@ -114,7 +114,7 @@ std::uint32_t socket_stream::interest(bool queued) const {
 void socket_stream::finish_writing() { (void)::shutdown(socket_.get(), SHUT_WR); }
 
 void socket_stream::reset() {
-  // A process forked meanwhile may hold a copy of the descriptor; the peer must see the end anyway.
+  // A forked process may hold a copy of the descriptor; the peer must see the end anyway.
   if (socket_)
     (void)::shutdown(socket_.get(), SHUT_RDWR);
   socket_.reset();

@@ -1,4 +1,4 @@
-// A stream over one socket: TCP, and what Unix sockets have in common with it.
+// Implements a stream over one socket: TCP, and the parts that Unix sockets share with it.
 #pragma once
 
 #include "actors/transport/streams/endpoint.hpp"
@@ -10,10 +10,10 @@ namespace troupe::detail {
 
 class socket_stream : public stream {
 public:
-  /// Begins to connect. Null where that failed at once; `error` is then an errno.
+  /// Begins to connect. Returns null if that failed at once; `error` is then an errno.
   static std::unique_ptr<socket_stream> connect(const socket_address& where,
                                                 const socket_tuning& tuning, int& error);
-  /// A connection that was accepted.
+  /// Takes a connection that was accepted.
   socket_stream(descriptor accepted, const socket_tuning& tuning);
 
   result<bool> establish() override;
@@ -29,8 +29,8 @@ public:
 protected:
   explicit socket_stream(descriptor connecting) : socket_(std::move(connecting)) {}
 
-  /// An errno, 0 once connected, EINPROGRESS before. A socket that reached itself counts as
-  /// refused: the system may choose the very port that is being looked for.
+  /// Returns an errno: 0 once connected, EINPROGRESS before. A socket that reached itself counts as
+  /// refused: the system may choose the very port that this process connects to.
   int connect_error() const;
   transfer send(const msghdr& header) const;
   transfer receive(msghdr& header) const;
@@ -39,7 +39,7 @@ protected:
   bool established_ = false;
 };
 
-/// What sendmsg and recvmsg take.
+/// Returns the header that sendmsg and recvmsg take.
 msghdr header_for(std::span<iovec> parts);
 
 } // namespace troupe::detail

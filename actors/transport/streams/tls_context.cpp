@@ -60,7 +60,7 @@ result<void> load_files(SSL_CTX* context, const tls_files& files) {
   return wrong_kind(files.key, "private key without a passphrase");
 }
 
-/// As a peer will see it.
+/// Checks this process's certificate as a peer will.
 result<void> check_certificate(SSL_CTX* context, const tls_files& files, role who) {
   X509* const own = SSL_CTX_get0_certificate(context);
   STACK_OF(X509)* between = nullptr;

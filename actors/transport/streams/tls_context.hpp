@@ -1,5 +1,4 @@
-// What a process shows to others and by which it knows them: its certificate, and the authority of
-// its job.
+// Holds the certificate that a process shows, and the job's authority by which it checks peers.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,26 +17,26 @@ namespace detail {
 class tls_stream;
 }
 
-/// PEM files.
+/// Paths of PEM files.
 struct tls_files {
-  std::filesystem::path authority;   ///< Whose signature is trusted.
-  std::filesystem::path certificate; ///< May be followed by those between it and the authority.
+  std::filesystem::path authority;   ///< Its signature is trusted.
+  std::filesystem::path certificate; ///< May be followed by intermediate ones.
   std::filesystem::path key;         ///< Without a passphrase.
 };
 
-/// DIR/ca.pem, DIR/ROLE.pem, DIR/ROLE.key: as `troupe certs` writes them.
+/// Returns DIR/ca.pem, DIR/ROLE.pem and DIR/ROLE.key, as `troupe certs` writes them.
 tls_files tls_files_in(const std::filesystem::path& directory, role who);
 
-/// TLS 1.3 and nothing older; both sides show a certificate; no session is resumed, so that each
-/// connection looks at the dates again. Immutable, thread-safe.
+/// Requires TLS 1.3 and a certificate of both sides. No session is resumed, so that each connection
+/// checks the dates again. Immutable, thread-safe.
 class tls_context {
 public:
-  /// Reads and checks the files, so that a process whose certificate nobody would accept does not
-  /// start. Errors: io_failed (missing, unreadable), malformed (not what it should be),
-  /// invalid_argument (key and certificate, or certificate and authority, do not belong together;
-  /// the certificate expired, or is not for this role).
+  /// Reads and checks the files, so that a process with an unacceptable certificate does not start.
+  /// Errors: io_failed (missing, unreadable), malformed (wrong contents), and invalid_argument: key
+  /// and certificate, or certificate and authority, do not match, or the certificate expired or is
+  /// for another role.
   static result<std::shared_ptr<const tls_context>> load(const tls_files& files, role who);
-  /// Whether connectors will accept it at this address, a number. Errors: invalid_argument.
+  /// Checks that connectors will accept it at this numeric address. Errors: invalid_argument.
   result<void> check_address(const std::string& address) const;
   ~tls_context();
   tls_context(const tls_context&) = delete;
@@ -49,7 +48,7 @@ private:
 
   const tls_files files_;
   ssl_ctx_st* context_;
-  bio_method_st* method_; ///< How TLS reaches the socket; tls_stream.cpp.
+  bio_method_st* method_; ///< Connects TLS to the socket; see tls_stream.cpp.
 };
 
 } // namespace troupe

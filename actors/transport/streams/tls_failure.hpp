@@ -1,4 +1,4 @@
-// What an error of OpenSSL says about a peer, in words without a subject.
+// Turns OpenSSL's errors into failures of a peer, as texts without a subject.
 #pragma once
 
 #include "base/error.hpp"
@@ -7,12 +7,12 @@
 
 namespace troupe::detail {
 
-/// "does not speak TLS 1.3 ...".
+/// Returns "does not speak TLS 1.3 ...".
 failure not_tls();
-/// Where the error (ERR_GET_REASON) is an alert that the peer sent, or its refusal to show a
-/// certificate: what is meant.
+/// Returns the meaning of an error (ERR_GET_REASON) that is the peer's alert, or its refusal to
+/// show a certificate; else nullopt.
 std::optional<failure> failure_of_alert(int reason);
-/// Whether an error during the handshake means that the peer speaks something else.
+/// Returns whether an error during the handshake means that the peer does not speak TLS.
 bool means_no_tls(int reason);
 
 } // namespace troupe::detail

@@ -1,4 +1,4 @@
-// Cuts what is to be written into records of TLS.
+// Cuts bytes to be written into TLS records.
 #pragma once
 
 #include <sys/uio.h>
@@ -9,17 +9,17 @@
 
 namespace troupe::detail {
 
-/// The most that one record of TLS carries.
+/// Largest payload of one TLS record.
 constexpr std::size_t record_bytes_max = std::size_t{16} << 10;
 
-/// Large parts are taken from where they are, small ones are gathered.
+/// Takes large parts from where they are, and gathers small ones.
 class tls_record_splitter {
 public:
   /// `parts`: borrowed.
   explicit tls_record_splitter(std::span<const iovec> parts) : parts_(parts) { skip_empty(); }
 
   bool done() const { return parts_.empty(); }
-  /// Borrowed until the next call. Requires: !done().
+  /// Returns the next record, borrowed until the next call. Requires: !done().
   std::span<const std::byte> next();
 
 private:
@@ -28,7 +28,7 @@ private:
   void skip_empty();
 
   std::span<const iovec> parts_;
-  std::size_t offset_ = 0; ///< In the first of them.
+  std::size_t offset_ = 0; ///< In the first part.
   std::array<std::byte, record_bytes_max> gathered_;
 };
 

@@ -16,8 +16,8 @@ namespace troupe::detail {
 
 namespace {
 
-/// For one system call: a few records, so that its cost is small beside that of encryption, and all
-/// still lies in a fast cache.
+/// Bytes for one system call: a few records, so that its cost is small beside that of encryption,
+/// and all bytes stay in a fast cache.
 constexpr std::size_t batch_bytes = std::size_t{64} << 10;
 
 /// A record of TLS in plain text: fatal, protocol_version.
@@ -39,7 +39,7 @@ tls_stream::tls_stream(std::shared_ptr<const tls_context> context, std::unique_p
   }
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
-  SSL_set_bio(ssl_, bio, bio); // Which owns it now.
+  SSL_set_bio(ssl_, bio, bio); // ssl_ owns it now.
   SSL_set_app_data(ssl_, this);
   if (side_ == link_side::connector)
     SSL_set_connect_state(ssl_);
@@ -146,7 +146,7 @@ void tls_stream::shake_hands() {
   if (outcome == 1) {
     phase_ = phase::open;
     buffered_ = SSL_has_pending(ssl_) == 1;
-    // From now on, as a stranger should not cost that much.
+    // Only now, because a stranger should not cost that much memory.
     SSL_set_default_read_buffer_len(ssl_, batch_bytes);
   } else {
     interpret(outcome);
@@ -169,7 +169,7 @@ transfer tls_stream::read_some(iovec place) {
   else
     interpret(outcome);
   buffered_ = outcome == 1 && SSL_has_pending(ssl_) == 1;
-  flush(); // An alert, or the answer to new keys.
+  flush(); // Sends an alert, or the answer to new keys.
   if (failure_)
     return failed();
   if (phase_ == phase::ended)
@@ -177,7 +177,7 @@ transfer tls_stream::read_some(iovec place) {
   return got;
 }
 
-/// One batch. `room`: whether the socket takes more.
+/// Encrypts and sends one batch; returns the bytes taken. `room`: whether the socket takes more.
 std::size_t tls_stream::write_some(tls_record_splitter& from, bool& room) {
   std::size_t taken = 0;
   room = flush();
@@ -197,14 +197,14 @@ void tls_stream::encrypt(std::span<const std::byte> bytes) {
   ERR_clear_error();
   if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1) {
     interpret(outcome);
-    if (!failure_) // It must not count as sent.
+    if (!failure_) // The bytes must not count as sent.
       fail({errc::peer_lost, "sent half a TLS message"});
   }
   ++records_;
 }
 
-/// The peer learns of it from a message in front of the first record under the new key. That is in
-/// out_ when this returns, so no reader can get between the two halves of a change.
+/// Changes this side's key. A message in front of the first record under the new key tells the
+/// peer. It is in out_ when this returns, so no reader can get between the two halves of a change.
 bool tls_stream::change_key() {
   ERR_clear_error();
   int outcome = SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
@@ -220,7 +220,7 @@ bool tls_stream::change_key() {
   return false;
 }
 
-/// Whether all of it left.
+/// Writes out_ to the socket; returns whether all of it left.
 bool tls_stream::flush() {
   while (sent_ < out_.size() && write_error_ == 0) {
     iovec rest{out_.data() + sent_, out_.size() - sent_};
@@ -248,11 +248,11 @@ void tls_stream::say_goodbye() {
   flush();
 }
 
-/// What arrives after a failure interests nobody.
+/// Reads and discards bytes that arrive after a failure.
 transfer tls_stream::discard() {
   std::array<std::byte, 4096> scratch;
   iovec place{scratch.data(), scratch.size()};
-  return below_->read({&place, 1}); // Once: the poller says whether there is more.
+  return below_->read({&place, 1}); // Once: the poller reports any more.
 }
 
 transfer tls_stream::failed() const {
@@ -265,7 +265,7 @@ void tls_stream::fail(failure why) {
   phase_ = phase::failed;
 }
 
-/// What a call that did not succeed means.
+/// Handles an OpenSSL call that did not succeed.
 void tls_stream::interpret(int outcome) {
   switch (SSL_get_error(ssl_, outcome)) {
   case SSL_ERROR_WANT_READ:
@@ -286,14 +286,15 @@ void tls_stream::interpret(int outcome) {
   if (auto alert = failure_of_alert(reason))
     return fail(*std::move(alert));
   if (phase_ == phase::handshake && means_no_tls(reason)) {
-    if (side_ == link_side::acceptor && out_.empty()) // OpenSSL leaves such a peer without a word.
+    if (side_ == link_side::acceptor && out_.empty()) // OpenSSL sends such a peer no alert.
       out_.assign(no_tls_alert.begin(), no_tls_alert.end());
     return fail(not_tls());
   }
   fail({errc::peer_lost, "is lost: TLS failed: " + text});
 }
 
-/// Called once for each certificate of the chain, from the authority down to the peer's own.
+/// Checks one certificate of the chain. OpenSSL calls it for each, from the authority down to the
+/// peer's own.
 int tls_stream::verify(int preverified, x509_store_ctx_st* chain) {
   const int index = SSL_get_ex_data_X509_STORE_CTX_idx();
   auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, index));
@@ -324,7 +325,7 @@ bool tls_stream::check_peer(x509_store_ctx_st& chain) {
 // -- between TLS and the socket ---------------------------------------------------------------
 
 bio_method_st* tls_stream::make_method() {
-  // Without a number of its own: those are few, and only serve to find a BIO in a chain.
+  // Has no type number of its own: numbers are few, and only serve to find a BIO in a chain.
   BIO_METHOD* const made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "troupe link");
   if (made != nullptr) {
     BIO_meth_set_read(made, take_from_socket);
@@ -360,7 +361,7 @@ int tls_stream::give_to_socket(bio_st* bio, const char* bytes, int size) {
 }
 
 long tls_stream::control(bio_st*, int command, long, void*) {
-  return command == BIO_CTRL_FLUSH ? 1 : 0; // flush() comes later.
+  return command == BIO_CTRL_FLUSH ? 1 : 0; // flush() runs later.
 }
 
 } // namespace troupe::detail

@@ -1,4 +1,4 @@
-// The bytes of one link over TCP, encrypted, between two processes that have proved who they are.
+// Encrypts the bytes of one link over TCP, between two processes that have proved their identity.
 #pragma once
 
 #include "actors/transport/streams/stream.hpp"
@@ -25,29 +25,30 @@ class tls_record_splitter;
 
 enum class link_side { connector, acceptor };
 
-/// `ended` is the peer's goodbye; an end without it is a failure, for somebody may have cut the
-/// line.
+/// `ended` is the peer's goodbye. An end without it is a failure, because an attacker may have cut
+/// the line.
 ///
-/// Thread safety: reader and writer share a lock, which is let go between two records that are
-/// read, and between two batches of 64 KiB that are written.
+/// Thread safety: reader and writer share a lock. It is released between two records that are read,
+/// and between two batches of 64 KiB that are written.
 ///
 /// Invariants:
-/// (1) Only establish() and read() take bytes from below: a writer never makes disappear what the
-///     reader's poller was to tell of.
-/// (2) Nothing is encrypted for a peer whose certificate was not accepted.
-/// (3) What write() took and the socket did not is in out_, encrypted: nobody has to repeat it, and
-///     nothing may come in between.
-/// (4) Each direction has its keys, and its writer changes them before it has used one for more
-///     than key_records_max records; what its reader needs for that is in the stream of records.
+/// (1) Only establish() and read() take bytes from below. A writer never consumes bytes that the
+///     reader's poller should report.
+/// (2) No bytes are encrypted for a peer whose certificate was not accepted.
+/// (3) Bytes that write() took and the socket did not are in out_, encrypted. They need no retry,
+///     and no other bytes may come in between.
+/// (4) Each direction has its keys. Its writer changes a key before it has used it for more than
+///     key_records_max records. The stream of records carries the data that its reader needs for
+///     that.
 class tls_stream : public stream {
 public:
-  /// With AES-GCM, TLS 1.3 is proved safe for 2^24.5 records under one key. A fifth of that: 64 GiB
-  /// in full records.
+  /// With AES-GCM, TLS 1.3 is proved safe for 2^24.5 records under one key. This is a fifth of
+  /// that: 64 GiB in full records.
   static constexpr std::uint64_t key_records_max = std::uint64_t{1} << 22;
 
-  /// `address`: as which number the connector knows its peer; it has to be among the addresses in
-  /// the peer's certificate where that has any. Empty: not looked at. `records_per_key`: fewer only
-  /// in tests.
+  /// `address`: the number by which the connector knows its peer. It must be among the addresses in
+  /// the peer's certificate, if that has any. Empty: not checked. `records_per_key`: fewer only in
+  /// tests.
   tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
              link_side side, std::string address = {},
              std::uint64_t records_per_key = key_records_max);
@@ -55,15 +56,15 @@ public:
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
 
-  /// Errors: untrusted (a certificate), malformed (no TLS), peer_lost (all that may be better next
-  /// time).
+  /// Errors: untrusted (a certificate), malformed (no TLS), peer_lost (a retry may succeed).
   result<bool> establish() override;
   transfer write(std::span<iovec> parts) override;
   transfer read(std::span<iovec> places) override;
   bool buffered() const override;
   bool readable() const override;
   std::uint32_t interest(bool queued) const override;
-  /// As errors of establish(): a peer may refuse our certificate when it is established here.
+  /// Returns errors as establish() does: a peer may refuse our certificate after this side is
+  /// established.
   failure explain(int error) const override;
   std::optional<std::vector<role>> proved_roles() const override;
   void finish_writing() override;
@@ -78,7 +79,7 @@ public:
 private:
   enum class phase { connecting, handshake, open, ended, failed };
 
-  // All of these with the lock held.
+  // These members require the lock.
   void shake_hands();
   transfer read_some(iovec place);
   std::size_t write_some(tls_record_splitter& from, bool& room);
@@ -107,15 +108,15 @@ private:
   phase phase_ = phase::connecting;
   bool reading_ = false; ///< Invariant (1).
   bool buffered_ = false;
-  bool closing_ = false; ///< finish_writing() was called ...
-  bool goodbye_ = false; ///< ... and close_notify is in out_, or has left.
-  int read_error_ = 0;   ///< Of the socket.
-  int write_error_ = 0;  ///< Of the socket; what the peer said before can still be read.
+  bool closing_ = false; ///< finish_writing() was called.
+  bool goodbye_ = false; ///< close_notify is in out_, or has left.
+  int read_error_ = 0;   ///< The socket's errno.
+  int write_error_ = 0;  ///< The socket's errno; bytes that the peer sent before can be read.
   std::vector<std::byte> out_;
   std::size_t sent_ = 0;      ///< Bytes of out_ that the socket has taken.
-  std::uint64_t records_ = 0; ///< Written under the present key, but for alerts and the like.
+  std::uint64_t records_ = 0; ///< Written under the current key, without alerts and the like.
   std::vector<role> roles_;
-  std::string verdict_; ///< What was wrong with the peer's certificate.
+  std::string verdict_; ///< The fault of the peer's certificate.
   std::optional<failure> failure_;
 };
 

@@ -15,7 +15,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// The system's default holds less than one chunk; measured, 1 MiB moves half as much again.
+/// The system's default holds less than one chunk. Measured, 1 MiB moves half as much again.
 constexpr int send_buffer_bytes = 1 << 20;
 
 std::optional<ucred> credentials(const descriptor& socket) {
@@ -30,7 +30,7 @@ descriptor unix_socket() {
   return descriptor{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-/// Room for one descriptor and no more: the system closes others, and says so.
+/// Room for only one descriptor: the system closes others, and reports that.
 union passed_buffer {
   cmsghdr header;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
@@ -73,7 +73,7 @@ descriptor open_unix_listener(const endpoint& beside) {
 
 unix_stream::unix_stream(descriptor owned, std::string local)
     : socket_stream(std::move(owned)), local_(std::move(local)) {
-  established_ = true; // To connect to such a socket takes no time.
+  established_ = true; // Such a socket connects at once.
   set_option(socket_, SOL_SOCKET, SO_SNDBUF, send_buffer_bytes);
 }
 
@@ -121,7 +121,7 @@ transfer unix_stream::read(std::span<iovec> places) {
   return got;
 }
 
-/// Keeps the first descriptor; where there were more than it has room for, none.
+/// Keeps the first descriptor; keeps none if more arrived than there is room for.
 void unix_stream::keep_passed(msghdr& header) {
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS)

@@ -1,5 +1,5 @@
-// Streams between processes of one user on one host: Unix sockets under abstract names, which
-// vanish with the process and can pass descriptors.
+// Connects processes of one user on one host by Unix sockets under abstract names. The names vanish
+// with the process; the sockets can pass descriptors.
 #pragma once
 
 #include "actors/transport/streams/socket_stream.hpp"
@@ -10,19 +10,20 @@
 
 namespace troupe::detail {
 
-/// "troupe:127.0.0.1:40123", beside the TCP socket of that address.
+/// Returns "troupe:127.0.0.1:40123", beside the TCP socket of that address.
 socket_address unix_address(const endpoint& beside);
-/// The names under which a process of this host that listens at `where` may be found: that of the
-/// address itself, and where it is a loopback address those of the wildcards.
+/// Returns the names under which a process of this host that listens at `where` may be found. These
+/// are the name of the address itself and, for a loopback address, of the wildcards.
 std::vector<socket_address> unix_addresses_for(const socket_address& where);
-/// Listens beside a TCP socket. Empty where the name is taken, or the system has no such sockets.
+/// Listens beside a TCP socket. Returns an empty descriptor if the name is taken, or the system has
+/// no such sockets.
 descriptor open_unix_listener(const endpoint& beside);
 
 class unix_stream : public socket_stream {
 public:
-  /// Null where nobody listens there, or another user does.
+  /// Returns null if no process of this user listens there.
   static std::unique_ptr<unix_stream> connect(const socket_address& where);
-  /// Null where the peer is another user's. `local`: what local() returns.
+  /// Returns null if the peer belongs to another user. `local`: the result of local().
   static std::unique_ptr<unix_stream> accept(descriptor accepted, std::string local);
 
   transfer write(std::span<iovec> parts) override;
@@ -31,7 +32,7 @@ public:
   bool passes_descriptors() const override { return true; }
   void pass(descriptor what) override { passing_ = std::move(what); }
   descriptor take_passed() override;
-  /// "process 1234".
+  /// Returns a name such as "process 1234".
   std::string peer() const;
 
 private:
@@ -41,9 +42,9 @@ private:
   void keep_passed(msghdr& header);
 
   const std::string local_;
-  descriptor passing_; ///< The writer's.
-  descriptor passed_;  ///< The reader's ...
-  bool taken_ = false; ///< ... until take_passed().
+  descriptor passing_; ///< Used by the writer.
+  descriptor passed_;  ///< Used by the reader.
+  bool taken_ = false; ///< No more are accepted: one was kept or taken.
 };
 
 } // namespace troupe::detail

@@ -1,4 +1,4 @@
-// Two CSV tables become a data set whose features have mean 0 and deviation 1.
+// Joins two CSV tables to a data set whose features have mean 0 and deviation 1.
 #include "base/quote.hpp"
 #include "examples/02_async_sgd/data/csv_file.hpp"
 #include "examples/02_async_sgd/data/remarks.hpp"
@@ -14,8 +14,8 @@ namespace async_sgd {
 
 namespace {
 
-/// Moves both files' columns to mean 0 and deviation 1 of the training file. A column that is
-/// constant there is only moved.
+/// Moves and scales both files' columns, so that the training file's have mean 0 and deviation 1.
+/// A column that is constant in the training file is only moved.
 void standardise(csv_file& train, csv_file& test) {
   const std::size_t features = train.features();
   const auto rows = static_cast<double>(train.labels.size());
@@ -37,7 +37,7 @@ void standardise(csv_file& train, csv_file& test) {
   }
 }
 
-/// Errors: malformed, where the columns of the two files are not the same ones.
+/// Checks that both files have the same columns. Errors: malformed.
 result<void> compare_columns(const csv_file& train, const csv_file& test) {
   if (train.columns != test.columns)
     return bad_line(std::to_string(test.columns) + " columns, but " + std::to_string(train.columns)
@@ -57,7 +57,7 @@ std::string separator_name(char separator) {
   return separator == '\t' ? "separator tab" : std::string("separator '") + separator + "'";
 }
 
-/// Adds what was read of a file and what is doubtful about it.
+/// Adds remarks on a file's content and on its doubtful parts.
 void remark_csv(const csv_file& file, std::span<const class_count> classes,
                 std::vector<std::string>& remarks) {
   const std::string line = "line " + std::to_string(file.first_line);

@@ -16,7 +16,7 @@ namespace {
 
 using csv_fields = std::vector<std::string_view>;
 
-/// Says where the number has a decimal comma, which a separator other than the comma allows.
+/// Says why a field is no value. Names a decimal comma if the separator is not the comma.
 std::string value_fault(std::string_view field, char separator) {
   std::string point(field);
   std::ranges::replace(point, ',', '.');
@@ -67,7 +67,7 @@ private:
     if (found)
       file_.label = *found;
     else if (train_ && train_->label < fields.size())
-      file_.label = train_->label; // This file has no header, but the training file has.
+      file_.label = train_->label; // Only the training file has a header.
     else
       return {found.error().code, found.error().text + ": " + from_.path};
     return {};
@@ -87,7 +87,7 @@ private:
       file_.header = first_;
       return {};
     }
-    file_.labels.add_place(); // Until decide() knows what it is.
+    file_.labels.add_place(); // Holds the place until decide().
     file_.values.resize(file_.features());
     is_open_ = true;
     return {};
@@ -137,7 +137,7 @@ private:
     return index < header.size() ? number + " (" + troupe::quote(header[index]) + ")" : number;
   }
 
-  /// Makes the first record a header or a row, if that is still open.
+  /// Makes the first record a header or a row, if that is still undecided.
   result<void> decide() {
     if (!std::exchange(is_open_, false))
       return {};
@@ -164,7 +164,7 @@ private:
   bool is_named_ = false; ///< The first record has the name that --label gives.
   first_record kind_ = first_record::data;
   std::vector<std::string> first_; ///< The first record.
-  bool is_open_ = false;           ///< decide() has yet to say what it is.
+  bool is_open_ = false;           ///< decide() has yet to make it a header or a row.
 };
 
 } // namespace

@@ -19,15 +19,15 @@ bool is_number(std::string_view text) {
   return parse_number(text, ignored);
 }
 
-/// Returns whether a field looks like a value, also like one that will be refused.
+/// Returns whether a field looks like a value, even one that will be refused.
 bool is_value(std::string_view text) {
   std::string point(text); // For numbers with a decimal comma.
   std::ranges::replace(point, ',', '.');
   return is_number(point);
 }
 
-/// Returns whether a field can only be meant as a value, although it is refused as one: infinity, a
-/// number that is too large, in hexadecimal, or with separators of thousands.
+/// Returns whether a field can only be meant as a value but is refused: infinity, or a number that
+/// is too large, in hexadecimal, or with separators of thousands.
 bool is_refused_number(std::string_view text) {
   if (text.starts_with('+') || text.starts_with('-'))
     text.remove_prefix(1);
@@ -41,8 +41,8 @@ bool is_refused_number(std::string_view text) {
          && word.front() >= '0' && word.front() <= '9';
 }
 
-/// Returns whether all fields but the label's count from 0, with the label or without it. The first
-/// may be empty, as the name of pandas' index is.
+/// Returns whether all fields but the label's count 0, 1, 2, ... The label's column may be counted
+/// or left out. The first field may be empty, like the name of pandas' index.
 bool counts_from_zero(std::span<const std::string_view> fields, std::size_t label) {
   const std::size_t begin = fields[0].empty() && label != 0 ? 1 : 0;
   bool with_label = true, without_label = true;
@@ -74,7 +74,7 @@ first_record classify_first(std::span<const std::string_view> fields, std::size_
       refused += is_refused_number(fields[i]);
     }
   if (numbers == 0 && refused > 0 && missing + refused >= fields.size() - 1)
-    return first_record::data; // Its values are refused by name.
+    return first_record::data; // An error message then names its values.
   if (numbers == 0)
     return missing == fields.size() - 1 ? first_record::data : first_record::names;
   if (counts_from_zero(fields, label)) {
@@ -94,7 +94,7 @@ bool is_header(first_record kind, std::span<const std::string> fields, std::size
     return std::ranges::all_of(others.names(), [](const auto& one) { return is_number(one.text); });
   const bool is_class =
     std::ranges::any_of(others.names(), [&](const auto& one) { return one.text == fields[label]; });
-  // Numbers of columns and of classes are alike. Two columns of them are as likely a row.
+  // Numbers of columns and of classes look alike. A record of two columns is as likely a row.
   return !is_class || (is_number(fields[label]) && fields.size() > 2);
 }
 

@@ -1,4 +1,4 @@
-// The checksum that tells one data set from another.
+// Computes the checksum that tells one data set from another.
 #include "examples/02_async_sgd/data/dataset.hpp"
 
 #include "fmt/core.h"
@@ -22,7 +22,7 @@ public:
     XXH3_64bits_reset(state_.get());
   }
 
-  /// Takes the number of values first, so that no value can move to the next array unseen.
+  /// Adds the number of values first, so that moving a value to the next array changes the sum.
   template <class T>
   void add(std::span<const T> values) {
     const std::uint64_t count = values.size();

@@ -1,4 +1,4 @@
-// Training and test data as they lie in memory, and how a batch of them becomes rows of f32.
+// Holds training and test data in memory, and makes rows of f32 from a batch of them.
 #pragma once
 
 #include "base/error.hpp"
@@ -23,7 +23,7 @@ struct float_rows {
   std::vector<float> values;
 };
 
-/// Compressed rows: row i has the entries [first[i], first[i + 1]), in any order of columns.
+/// Compressed rows: row i has the entries [first[i], first[i + 1]), with columns in any order.
 struct sparse_rows {
   std::vector<std::uint64_t> first = {0};
   std::vector<std::uint32_t> columns;
@@ -36,21 +36,21 @@ struct samples {
   std::variant<byte_rows, float_rows, sparse_rows, digit_cache> rows;
 };
 
-/// Moved, not copied. Thread safety: immutable to its readers.
+/// Training and test samples. Thread safety: immutable to its readers.
 struct dataset {
   std::string name; ///< As given to load_dataset().
   std::uint32_t features = 0;
   std::uint32_t classes = 0; ///< 2 or more.
   samples train;
   samples test;
-  /// What was read, and what is doubtful about it: one line each, for the user.
+  /// Lines for the user on the data's content and its doubtful parts.
   std::vector<std::string> remarks;
-  std::vector<std::string> files; ///< Their paths; none where the samples were drawn.
+  std::vector<std::string> files; ///< Paths of the files; empty if the samples were drawn.
 };
 
-/// How files are to be understood.
+/// Options of the file formats.
 struct data_options {
-  std::string label;       ///< csv: name of the label's column, or its number from 1; empty: last.
+  std::string label;       ///< csv: name of the label's column or its number from 1; empty: last.
   bool zero_based = false; ///< libsvm: indices count from 0.
 };
 
@@ -58,13 +58,13 @@ struct data_options {
 ///   digits               60,000 + 10,000 drawn images, see digits.hpp; takes no time
 ///   mnist:DIR            the four IDX files of MNIST, or of a set in its form
 ///   libsvm:TRAIN,TEST    text, `label index:value ...`; the labels of TRAIN, sorted, are classes
-///   csv:TRAIN,TEST       numeric columns and one of labels: numbers or names. Columns are
-///                        standardised with mean and deviation of TRAIN. A header is found.
+///   csv:TRAIN,TEST       numeric columns and a label column of numbers or names. Columns are
+///                        standardised with mean and deviation of TRAIN. A header is recognised.
 /// Each file may be packed by gzip, bzip2 or xz. Errors: io_failed, damaged, malformed,
-/// invalid_argument; one line which names file and line or offset.
+/// invalid_argument; the text is one line, which names file and line or offset.
 troupe::result<dataset> load_dataset(const std::string& text, const data_options& options = {});
 
-/// Returns 16 hexadecimal digits that differ for other labels, values or test data, nearly always.
+/// Returns 16 hexadecimal digits that nearly always differ for other labels, values or test data.
 std::string checksum_of(const dataset& data);
 
 /// Writes the rows `which` of dense or drawn samples to `out`.
@@ -72,7 +72,7 @@ std::string checksum_of(const dataset& data);
 void gather(const samples& from, std::uint32_t features, std::span<const std::uint32_t> which,
             std::span<float> out);
 
-/// Adds the features that occur in the rows `which`, as often as they do.
+/// Adds the features that occur in the rows `which`, each as often as it occurs.
 void add_features(const sparse_rows& rows, std::span<const std::uint32_t> which,
                   std::vector<std::uint64_t>& to);
 

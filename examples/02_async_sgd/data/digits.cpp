@@ -25,7 +25,7 @@ struct stroke {
 
 using glyph = std::vector<stroke>;
 
-/// The ways to write each digit; variants make the classes less linear.
+/// The glyphs of each digit; variants make the classes less linear.
 using alphabet = std::array<std::vector<glyph>, 10>;
 
 alphabet make_alphabet() {
@@ -153,9 +153,10 @@ alphabet make_alphabet() {
   return result;
 }
 
-/// How far images differ. Chosen by training for ten passes: on the test images softmax regression
-/// reaches 88 % (SGD 0.1, batch 64), a hidden layer of 256 units 98.8 %.
-constexpr float bend = 0.12f; ///< Control points move by this much of the glyph's box.
+/// Limits of the differences between images. They were chosen by training for ten passes with SGD
+/// at rate 0.1 and batch 64. On the test images softmax regression reaches 88 %, a hidden layer of
+/// 256 units 98.8 %.
+constexpr float bend = 0.12f; ///< Movement of control points, as a share of the glyph's box.
 constexpr float turn_radians = 0.26f;
 constexpr float slant = 0.28f;
 constexpr float half_width = 5.6f, half_height = 8.4f; ///< Pixels, before scaling.
@@ -164,8 +165,8 @@ constexpr float shift = 1.9f;                    ///< Pixels.
 constexpr float pen = 1.15f, pen_spread = 0.35f; ///< Radius in pixels.
 constexpr int noise_shift = 1; ///< Noise in [-128, 127] >> this is added to every pixel.
 
-/// Affine map from the unit square to pixels. The angle is small, so its sine and cosine are
-/// polynomials here: libm's last bits differ between machines.
+/// Maps the unit square to pixels. Polynomials give the sine and cosine of the small angle, as the
+/// last bits of libm's differ between machines.
 class placement {
 public:
   explicit placement(splitmix64& random) {
@@ -194,7 +195,7 @@ private:
   float xx_, xy_, yx_, yy_, x_, y_;
 };
 
-/// Squared distance of every pixel to the nearest stroke, as far as the pen could reach.
+/// Holds each pixel's squared distance to the nearest stroke, up to the reach of the pen.
 class canvas {
 public:
   explicit canvas(float reach) : reach_(reach) { nearest_.fill(far); }
@@ -223,7 +224,7 @@ public:
     }
   }
 
-  /// A Catmull-Rom curve through all points, as short lines.
+  /// Draws a Catmull-Rom curve through all points, as short lines.
   void curve(std::span<const point> p) {
     point last = p[0];
     for (std::size_t i = 0; i + 1 < p.size(); ++i) {
@@ -242,7 +243,7 @@ public:
     }
   }
 
-  /// Ink is full within `radius` - 1/2 of a stroke, and fades out over one pixel.
+  /// Fills the image: ink is full within `radius` - 1/2 of a stroke and fades out over one pixel.
   void ink(float radius, digit_image image) const {
     for (int y = 0; y < side; ++y)
       for (int x = 0; x < side; ++x) {

@@ -36,7 +36,7 @@ result<input_file> input_file::open(const std::string& path) {
     return {errc::io_failed, "cannot read " + path + ": it is " + *other
                                + ", but every process of a job reads the data by itself: "
                                  "name a regular file"};
-  // O_NONBLOCK: a pipe that took the file's place meanwhile is not waited for.
+  // O_NONBLOCK: open() must not wait if a pipe has taken the file's place.
   const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (number < 0)
     return {errc::io_failed, "cannot open " + path + ": " + std::strerror(errno)};

@@ -1,4 +1,4 @@
-// Labels of text files become the numbers of classes.
+// Maps the labels of text files to numbers of classes.
 #include "examples/02_async_sgd/data/labels.hpp"
 
 #include "base/quote.hpp"
@@ -32,7 +32,7 @@ result<class_numbers> classes_of(const labels_of_file& train) {
   }
   for (const auto& [name, unused] : classes) {
     double number = 0.0;
-    if (numeric) // Otherwise the map's order stays.
+    if (numeric) // Otherwise all numbers are equal, and the names decide.
       parse_number(name, number);
     order.emplace_back(number, name);
   }
@@ -66,7 +66,7 @@ result<void> number_rows(const labels_of_file& from, const class_numbers& classe
 } // namespace
 
 std::string class_name(std::string_view label) {
-  constexpr double exact_end = 9007199254740992.0; // 2^53; from there on a double rounds.
+  constexpr double exact_end = 9007199254740992.0; // 2^53: a double rounds larger integers.
   double number = 0.0;
   if (!parse_number(label, number) || std::abs(number) >= exact_end)
     return std::string(label);

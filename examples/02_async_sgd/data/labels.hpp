@@ -1,4 +1,4 @@
-// Labels of text files and the classes that they stand for.
+// Numbers the classes of text files by their labels.
 #pragma once
 
 #include "base/error.hpp"
@@ -20,17 +20,17 @@ std::string class_name(std::string_view label);
 /// Labels of a file in the order of its rows.
 class label_column {
 public:
-  static constexpr std::size_t names_max = 1000; ///< More is a column of numbers, not of classes.
+  static constexpr std::size_t names_max = 1000; ///< A column with more holds numbers, not classes.
 
   struct name {
     std::string text;
     std::uint64_t rows = 0;
-    std::uint32_t line = 0; ///< The first row's.
+    std::uint32_t line = 0; ///< Line of its first row.
   };
 
-  /// Adds the next row's label; returns false where it is one name too many.
+  /// Adds the next row's label. Returns false if it is one name too many.
   bool add(std::string_view label, std::uint32_t line);
-  /// Changes the first row's label, which was a place holder, to `label`; false as for add().
+  /// Changes the first row's label from a placeholder to `label`. Returns false as add() does.
   bool set_first(std::string_view label, std::uint32_t line);
   /// Adds a row without a label, for set_first() or drop_first().
   void add_place() { rows_.push_back(no_name); }
@@ -44,7 +44,7 @@ public:
 private:
   static constexpr std::uint32_t no_name = 0xffffffff;
 
-  /// Returns the index of the label's name, or no_name where it is one too many.
+  /// Returns the index of the label's name, or no_name if it is one too many.
   std::uint32_t index_of(std::string_view label, std::uint32_t line);
 
   std::vector<name> names_;
@@ -65,18 +65,18 @@ struct numbered_labels {
   std::vector<class_count> test_classes;  ///< The same classes.
 };
 
-/// Labels and the file that they come from. Borrowed: both.
+/// Labels and the path of their file. Borrowed: both.
 struct labels_of_file {
   const std::string& path;
   const label_column& labels;
 };
 
-/// Classes are the labels of the training file: numbers in their order, else names in theirs.
-/// Errors: malformed, where there are fewer than 2, or `test` has another one.
+/// Numbers the labels of the training file as classes, in numeric order if all are numbers, else in
+/// alphabetic order. Errors: malformed, if there are fewer than 2, or `test` has another label.
 troupe::result<numbered_labels> number_labels(const labels_of_file& train,
                                               const labels_of_file& test);
 
-/// "more than 1000 different labels: ..."
+/// Returns "more than 1000 different labels: ...".
 std::string too_many_labels();
 
 } // namespace async_sgd

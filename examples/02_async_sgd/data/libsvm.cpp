@@ -28,7 +28,7 @@ std::string_view take_word(std::string_view& rest) {
   return {begin, end};
 }
 
-/// The file's own text is needed for messages alone, so it is looked at again there.
+/// Says why an index is refused. It parses the word again, as only messages need the text.
 std::string index_fault(std::string_view word, std::uint32_t lowest) {
   const std::string_view index = word.substr(0, word.find(':'));
   std::uint64_t number = 0;
@@ -49,7 +49,7 @@ std::string libsvm_value_fault(std::string_view word) {
   return "bad feature " + troupe::quote(word) + ": " + number_fault(value);
 }
 
-/// "+1", "1" and "1.0" are one label. Up to 10^9 it fits in an int.
+/// The largest label: it fits in an int. "+1", "1" and "1.0" are one label.
 constexpr double label_max = 1e9;
 
 bool is_whole(std::string_view word) {
@@ -128,7 +128,7 @@ private:
 
   libsvm_file& file_;
   std::uint32_t lowest_;
-  bool is_sorted_ = true; ///< Columns of the current row rise.
+  bool is_sorted_ = true; ///< Columns of the current row ascend.
 };
 
 void remark_libsvm(const libsvm_file& file, std::span<const class_count> classes,
@@ -140,7 +140,7 @@ void remark_libsvm(const libsvm_file& file, std::span<const class_count> classes
                       + ": groups of ranking data are not used");
 }
 
-/// Tells of features that no training row has: their weights stay as they begin.
+/// Remarks on features that no training row has: their weights keep their initial values.
 void remark_unknown_features(const libsvm_file& train, const libsvm_file& test,
                              std::vector<std::string>& remarks) {
   std::vector<bool> known(std::max(train.features, test.features));

@@ -1,5 +1,5 @@
-// LIBSVM text: a line is `label index:value ...`; `qid:N` behind the label names a group of ranking
-// data, and what follows # is a comment.
+// Reads LIBSVM text. A line is `label index:value ...`. `qid:N` behind the label names a group of
+// ranking data; # begins a comment.
 #pragma once
 
 #include "examples/02_async_sgd/data/dataset.hpp"
@@ -20,10 +20,10 @@ struct libsvm_file {
   bool has_first_column = false; ///< Some row has the lowest index.
 };
 
-/// Errors: malformed.
+/// Reads a file. Errors: malformed.
 troupe::result<libsvm_file> parse_libsvm(const input_text& from, const data_options& options);
 
-/// Errors: malformed, where the files do not fit together.
+/// Makes both files a data set. Errors: malformed, if they do not fit together.
 troupe::result<dataset> join_libsvm(libsvm_file train, libsvm_file test,
                                     const data_options& options);
 

@@ -1,5 +1,5 @@
-// IDX: big-endian u32 magic (2051 images, 2049 labels), count, for images rows and columns, then
-// bytes.
+// Reads IDX files: big-endian u32 magic (2051 images, 2049 labels), count, for images rows and
+// columns, then bytes.
 #include "examples/02_async_sgd/data/input_file.hpp"
 #include "examples/02_async_sgd/data/readers.hpp"
 #include "examples/02_async_sgd/data/remarks.hpp"
@@ -19,7 +19,7 @@ namespace async_sgd {
 namespace {
 
 constexpr std::uint32_t magic_images = 2051, magic_labels = 2049;
-constexpr std::uint64_t first_room = 64u << 20; ///< Bytes that are allocated at once.
+constexpr std::uint64_t first_room = 64u << 20; ///< Bytes of the first allocation.
 
 struct idx_file {
   std::string path;
@@ -34,8 +34,8 @@ failure bad_file(const std::string& what, const std::string& path) {
   return {errc::malformed, what + ": " + path};
 }
 
-/// Finds DIRECTORY/train-images-idx3-ubyte and such, also with the dot of some copies
-/// (train-images.idx3-ubyte), packed or not.
+/// Finds DIRECTORY/train-images-idx3-ubyte and its like, packed or not. Some copies have a dot in
+/// the name: train-images.idx3-ubyte.
 result<std::string> find_file(const std::string& directory, const std::string& what,
                               const std::string& type) {
   for (const char* separator : {"-", "."})
@@ -49,15 +49,15 @@ result<std::string> find_file(const std::string& directory, const std::string& w
           "no such file: " + directory + "/" + what + "-" + type + "[.gz|.bz2|.xz]"};
 }
 
-/// Big-endian.
+/// Returns the big-endian u32 at bytes[i].
 std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t i) {
   return std::uint32_t{bytes[i]} << 24 | std::uint32_t{bytes[i + 1]} << 16
          | std::uint32_t{bytes[i + 2]} << 8 | bytes[i + 3];
 }
 
-/// Reads the values behind the header, and checks that nothing follows them. A header may promise
-/// more than the file has, and than there is memory for, so memory grows with what was read. Files
-/// above `first_room` need up to twice their values for a moment.
+/// Reads the values behind the header, and checks that the file ends there. A header may promise
+/// more than the file or the memory holds, so memory grows with the bytes that were read. Files
+/// above `first_room` need up to twice their values' memory for a moment.
 result<void> read_values(input_file& file, std::size_t header_size, idx_file& to) {
   const std::uint64_t size = to.count * to.bytes_each();
   for (std::uint64_t done = 0, room = std::min(size, first_room); done < size;

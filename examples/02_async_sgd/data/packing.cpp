@@ -32,13 +32,13 @@ constexpr std::array foreign_heads{
   known_head{"\xff\6\0\0sNaPpY"sv, "snappy"},
 };
 
-/// zstd and lz4 allow frames of any content in front, with 16 magic numbers.
+/// Recognises a frame of any content, which zstd and lz4 allow in front, by 16 magic numbers.
 bool is_skippable_frame(std::string_view head) {
   return head.size() >= 4 && (static_cast<std::uint8_t>(head[0]) & 0xf0) == 0x50
          && head.substr(1, 3) == "\x2a\x4d\x18"sv;
 }
 
-/// A stream begins with the level and then a block, or the end of an empty stream.
+/// Recognises bzip2: a stream begins with the level, then a block or the end of an empty stream.
 bool is_bzip2(std::string_view head) {
   if (!head.starts_with("BZh") || head.size() < 4 || head[3] < '1' || head[3] > '9')
     return false;

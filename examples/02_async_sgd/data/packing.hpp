@@ -14,14 +14,14 @@ namespace async_sgd {
 
 enum class packing { none, gzip, bzip2, xz };
 
-/// Bytes at the start of a file that packing_of() and foreign_format() look at.
+/// Bytes at the start of a file that packing_of() and foreign_format() need.
 constexpr std::size_t format_head_bytes = 512;
 
 /// Returns the packing of a file that begins with `head`.
 packing packing_of(std::string_view head);
 
-/// Names the format of a file that cannot be read here, such as "zstd" or "zip"; empty: none that
-/// is known. `head` is the file's beginning.
+/// Returns the format of a file that cannot be read here, such as "zstd" or "zip"; empty if it is
+/// unknown. `head` is the file's beginning.
 std::string_view foreign_format(std::string_view head);
 
 /// Unpacks one stream of a file; a file may hold several, one behind the other.
@@ -35,7 +35,7 @@ public:
 
   virtual ~unpacker() = default;
 
-  /// Unpacks as far as input and output go.
+  /// Unpacks until the input ends or the output is full.
   /// Errors: damaged, io_failed (not enough memory). The text lacks the file's name.
   virtual troupe::result<progress> unpack(std::span<const std::uint8_t> in,
                                           std::span<std::uint8_t> out) = 0;

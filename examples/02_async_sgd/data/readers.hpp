@@ -1,4 +1,4 @@
-// One function for each file format. load_dataset() is the way in.
+// Declares one reader for each file format; load_dataset() calls them.
 #pragma once
 
 #include "examples/02_async_sgd/data/dataset.hpp"

@@ -1,5 +1,4 @@
-// Reads the two text files of a data set, one after the other, so that one text at a time is in
-// memory.
+// Reads the two text files of a data set one after the other, so that only one text is in memory.
 #include "examples/02_async_sgd/data/csv_file.hpp"
 #include "examples/02_async_sgd/data/input_file.hpp"
 #include "examples/02_async_sgd/data/libsvm.hpp"

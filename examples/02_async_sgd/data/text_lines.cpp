@@ -20,14 +20,14 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Names an encoding other than UTF-8 by its byte order mark; empty: none.
+/// Names an encoding other than UTF-8 by its byte order mark; empty if the text has none.
 std::string_view other_encoding(std::string_view text) {
   if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv))
     return "UTF-32";
   return text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv) ? "UTF-16" : "";
 }
 
-/// Names a container whose content should have been taken out before; empty: none.
+/// Names a container that has to be unpacked before; empty if the text is none.
 std::string container_of(std::string_view text) {
   constexpr std::size_t tar_mark_offset = 257;
   const std::string_view head = text.substr(0, format_head_bytes);
@@ -83,7 +83,7 @@ bool line_cutter::next(std::string_view& line) {
   line = piece.substr(0, end);
   begin_ += end + 1;
   if (begin_ == line_feed_ && end < piece.size())
-    ++begin_; // CRLF is one end.
+    ++begin_; // CRLF is one line end.
   ++number_;
   return true;
 }

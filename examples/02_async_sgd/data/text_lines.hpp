@@ -1,4 +1,4 @@
-// Text in memory: its lines, and the numbers and words in them.
+// Cuts text in memory into lines, and reads the numbers and words in them.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,14 +12,14 @@
 
 namespace async_sgd {
 
-/// A file's content and the name that messages give it. Borrowed: both.
+/// A file's content and its name in messages. Borrowed: both.
 struct input_text {
   const std::string& path;
   std::string_view text;
 };
 
 /// Returns the text without a UTF-8 byte order mark.
-/// Errors: malformed, where it is empty, has a NUL byte, is UTF-16, or is packed or a tar archive.
+/// Errors: malformed, if it is empty, has a NUL byte, is UTF-16 or UTF-32, packed or an archive.
 troupe::result<std::string_view> check_text(const input_text& from);
 
 /// Cuts a text into lines, which end with LF, CRLF or CR.
@@ -29,20 +29,20 @@ public:
 
   /// Returns false at the end of the text.
   bool next(std::string_view& line);
-  std::uint32_t number() const { return number_; } ///< The last line's, from 1.
+  std::uint32_t number() const { return number_; } ///< Number of the last line, from 1.
 
 private:
   std::string_view text_;
-  std::size_t begin_ = 0;     ///< Of the next line.
-  std::size_t line_feed_ = 0; ///< The first one from begin_ on, where it is not below begin_.
+  std::size_t begin_ = 0;     ///< Begin of the next line.
+  std::size_t line_feed_ = 0; ///< Unless below begin_: the first line feed from begin_ on.
   std::uint32_t number_ = 0;
 };
 
-/// Returns what is wrong with a line; nullopt: nothing.
+/// Takes a line and its number. Returns the error in it, or nullopt.
 using line_taker = std::function<std::optional<std::string>(std::string_view line, std::uint32_t)>;
 
-/// Hands each line that is not blank, trimmed, and its number, from 1, to `take`.
-/// Errors: malformed, where `take` objects ("bad feature 'x' (FILE line 7)").
+/// Trims each line that is not blank and passes it, with its number from 1, to `take`.
+/// Errors: malformed, if `take` returns an error ("bad feature 'x' (FILE line 7)").
 troupe::result<void> read_lines(const input_text& from, const line_taker& take);
 
 std::string_view trim(std::string_view text);
@@ -52,10 +52,10 @@ std::string_view trim(std::string_view text);
 bool parse_number(std::string_view text, double& number);
 /// Says why parse_number() refuses `text`: "a missing value 'NA'", "bad number 'x'".
 std::string number_fault(std::string_view text);
-/// Returns whether `text` is empty or one of the words that stand for no value, such as NA.
+/// Returns whether `text` is empty or a word for a missing value, such as NA.
 bool is_missing(std::string_view text);
 
-/// "bad feature 'x' (FILE line 7)".
+/// Returns the failure "bad feature 'x' (FILE line 7)".
 troupe::failure bad_line(const std::string& what, const std::string& path, std::uint32_t line);
 
 } // namespace async_sgd

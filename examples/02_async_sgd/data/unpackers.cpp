@@ -1,4 +1,4 @@
-// The three libraries behind packing.hpp. Each checks the checksums of its format itself.
+// Wraps the three libraries behind packing.hpp. Each library checks its format's checksums.
 #include "examples/02_async_sgd/data/packing.hpp"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ public:
   ~xz_unpacker() override { lzma_end(&stream_); }
 
   result<void> begin() {
-    // xz -9 needs 65 MiB; a file may ask for 4 GiB.
+    // xz -9 needs 65 MiB; a file's header may ask for 4 GiB.
     constexpr std::uint64_t memory_max = std::uint64_t{1} << 30;
     if (lzma_stream_decoder(&stream_, memory_max, LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK)
       return no_unpack_memory();

@@ -21,13 +21,14 @@ TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
   options.given = {"--epochs", "--lr"};
   CHECK(overruled(options, mine, theirs).empty());
   theirs.epochs = 3;
-  theirs.tables.front().sync = {consistency_mode::bsp, 0}; // Not given here.
+  theirs.tables.front().sync = {consistency_mode::bsp, 0}; // This option was not given here.
   CHECK(overruled(options, mine, theirs)
-        == "the job has --epochs 3, as its main host says: what this host says is not used");
+        == "using the main host's --epochs 3; this host's value is ignored");
   options.given = {};
   CHECK(overruled(options, mine, theirs).empty());
   options.given = {"--epochs", "--sync"};
-  CHECK(overruled(options, mine, theirs).starts_with("the job has --epochs 3, --sync bsp, as"));
+  CHECK(overruled(options, mine, theirs)
+          .starts_with("using the main host's --epochs 3, --sync bsp; this"));
 }
 
 TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {

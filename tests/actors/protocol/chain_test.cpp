@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using lines = std::vector<std::string>;
 
-/// Start `start` of server `index`.
+/// Returns start `start` of server `index`.
 member_id server(std::uint32_t index, std::uint64_t start = 1) {
   return {role::server, index, {start}};
 }
@@ -163,7 +163,7 @@ TEST_CASE("of what seems lost the first is sent again, more and more seldom") {
   SUBCASE("the others, when that has arrived") {
     CHECK(head.receive(1, committed_message{{1}, 1})
           == lines{"commit 1", "release 1", "append 2 to 1 final 1", "append 3 to 1 final 1"});
-    CHECK(head.tick(499ms).empty()); // It may be as slow with them.
+    CHECK(head.tick(499ms).empty()); // The tail may be as slow with the other entries.
     CHECK(head.tick(1ms) == lines{"append 2 to 1 final 1"});
   }
   SUBCASE("at last in quarters of the time after which it says that it is stuck") {
@@ -253,7 +253,7 @@ TEST_CASE("a configuration of another generation changes nothing") {
   later.generation = {1};
   CHECK(head.activate(later).empty());
   CHECK(head.decide.config().config.value == 1);
-  CHECK_FALSE(head.decide.leads()); // It has heard of a later epoch.
+  CHECK_FALSE(head.decide.leads()); // The head has heard of a later configuration.
 }
 
 // -- joining --
@@ -277,11 +277,11 @@ TEST_CASE("a tail keeps what its joiner lacks, and waits for it once it lacks li
   tail.append();
   CHECK(tail.decide.copy_for(server(2), {1}) == std::nullopt);
   CHECK(tail.decide.copy_for(server(1), {1}) == 1);
-  CHECK(tail.append() == lines{"commit 2"}); // Not released.
+  CHECK(tail.append() == lines{"commit 2"}); // The entry is not released.
   CHECK(tail.receive(1, joined_message{{1}, 1})
         == lines{"committed 2 to 1", "append 2 to 1 final 2"});
   CHECK_FALSE(tail.decide.status().joiner_synced);
-  CHECK(tail.append() == lines{"append 3 to 1 final 2"}); // Final when the joiner has it.
+  CHECK(tail.append() == lines{"append 3 to 1 final 2"}); // Final when the joiner has the entry.
   CHECK(tail.receive(1, joined_message{{1}, 2}) == lines{"committed 2 to 1", "release 2"});
   CHECK(tail.decide.status().joiner_synced);
   CHECK(tail.receive(1, joined_message{{1}, 3})
@@ -303,7 +303,7 @@ TEST_CASE("a joiner that lags far behind is not waited for") {
 TEST_CASE("a tail that keeps too much for its joiner makes nothing final that it lacks") {
   replica tail{0};
   tail.activate(config(1, {0}, 1));
-  tail.decide.wait_for_joiner(); // Nothing is kept for it yet.
+  tail.decide.wait_for_joiner(); // No entry is kept for the joiner yet.
   CHECK(tail.append() == lines{"commit 1", "release 1"});
   CHECK(tail.decide.copy_for(server(1), {1}) == 1);
   CHECK(tail.append() == lines{"commit 2"});
@@ -343,7 +343,7 @@ TEST_CASE("who waits too long for its successor says so, until that one has some
   replica head{0};
   head.activate(config(1, {0, 1}));
   head.tick(1h);
-  CHECK_FALSE(head.decide.status().stalled); // It waits for nothing.
+  CHECK_FALSE(head.decide.status().stalled); // The head waits for no entry.
   head.append();
   head.append();
   head.tick(1999ms);
@@ -368,11 +368,11 @@ TEST_CASE("of three only the one is stuck whose successor says nothing") {
     middle.activate(present);
     if (joins) {
       CHECK(middle.decide.copy_for(server(2), {1}) == 0);
-      middle.receive(2, joined_message{{1}, 0}); // Lacks little: it is waited for.
+      middle.receive(2, joined_message{{1}, 0}); // The joiner lacks little: the tail waits for it.
     }
     const append_message first{{1}, 1, 0};
     head.append();
-    middle.receive(0, first); // Passes it on, and hears nothing of it.
+    middle.receive(0, first); // The middle replica passes the entry on and hears no answer.
     for (int i = 0; i < 50; ++i) {
       if (head.tick(100ms) == lines{"append 1 to 1"}) {
         CHECK(middle.receive(0, first) == lines{"committed 0 to 0"});
@@ -382,7 +382,7 @@ TEST_CASE("of three only the one is stuck whose successor says nothing") {
       CHECK_FALSE(head.decide.status().stalled);
     }
     CHECK(middle.decide.status().stalled);
-    head.tick(2s); // By now the line to the middle one is broken as well.
+    head.tick(2s); // By now the link to the middle replica is broken as well.
     CHECK(head.decide.status().stalled);
   }
 }
@@ -399,7 +399,7 @@ TEST_CASE("a joiner of which the tail hears nothing, or that hears nothing of it
   joiner.install(1, 5);
   joiner.tick(1999ms);
   CHECK_FALSE(joiner.decide.status().stalled);
-  joiner.receive(1, committed_message{{1}, 5}); // The tail's answer to its knocking.
+  joiner.receive(1, committed_message{{1}, 5}); // The tail answers the joiner's repeated message.
   joiner.tick(1999ms);
   CHECK_FALSE(joiner.decide.status().stalled);
   joiner.tick(1ms);

@@ -132,7 +132,7 @@ TEST_CASE("nobody waits for a worker that is listed as unbound, whatever it does
   table.advance({0}, {10}, 4, 4);
   CHECK_FALSE(table.laggard(8));
   CHECK(table.min() == 8);
-  table.list({known(0, 10, 9), known(1, 11)}, 0); // It would break what readers were promised.
+  table.list({known(0, 10, 9), known(1, 11)}, 0); // Clock 9 would break promises to readers.
   CHECK_FALSE(table.laggard(8));
   table.list({known(1, 11)}, 0);
   table.list({admitted(0, 10), known(1, 11)}, 6);

@@ -72,7 +72,8 @@ std::vector<float> random_gradient(std::uint64_t seed, std::uint64_t count = siz
   return values;
 }
 
-/// The pieces of a stretch of a table, cut at its blocks. `values` begin at element `first`.
+/// Returns the pieces of a stretch of a table, cut at its blocks. `values` begin at element
+/// `first`.
 std::vector<piece> pieces_of(std::uint32_t table, const std::vector<float>& values,
                              std::uint64_t first = 0) {
   const auto memory = std::make_shared<std::vector<float>>(values);
@@ -125,7 +126,7 @@ std::vector<float> read(const block_store& store, std::uint32_t table,
   return values;
 }
 
-/// One table in float64, by the formulas of kernels/optimizer.hpp, element by element.
+/// Computes one table in float64, element by element, by the formulas of kernels/optimizer.hpp.
 struct reference {
   optimizer_spec how;
   std::vector<double> w, m, v;
@@ -168,7 +169,7 @@ struct reference {
       w[i] -= rate * (m[i] / (1.0 - std::pow(how.momentum, t[i])))
               / (std::sqrt(v[i] / (1.0 - std::pow(how.beta2, t[i]))) + how.epsilon);
       break;
-    case optimizer_kind::ftrl: // m is z, v is n of the paper.
+    case optimizer_kind::ftrl: // In the paper, `m` is z and `v` is n.
       m[i] += gradient;
       m[i] -= (std::sqrt(v[i] + gradient * gradient) - std::sqrt(v[i])) / rate * w[i];
       v[i] += gradient * gradient;
@@ -187,7 +188,7 @@ struct reference {
   }
 };
 
-/// A few float32 roundings of values and moments of size one, through up to ten steps.
+/// Allows a few float32 roundings of values and moments of size one, over up to ten steps.
 constexpr double tolerance = 2e-5;
 
 // -- stepping --
@@ -282,7 +283,7 @@ TEST_CASE("values do not depend on the number of servers") {
 
 TEST_CASE("several pushes are added in slot order and applied as their mean, once") {
   const job_spec job = job_of({table_of("w", optimizer_kind::sgd)});
-  // Of three magnitudes, so that another order gives other bits.
+  // The magnitudes differ, so that another order gives other bits.
   std::vector<std::vector<float>> gradients{random_gradient(1), random_gradient(2),
                                             random_gradient(3)};
   for (std::size_t i = 0; i < size; ++i) {
@@ -712,7 +713,7 @@ TEST_CASE("admitted pushes applied in one pass leave the bytes of one after the 
   for (std::uint32_t i = 0; i < 5; ++i) {
     pushes.push_back(push_of(i, {}, 0.3f * static_cast<float>(i)));
     for (std::uint32_t table = 0; table < job.tables.size(); ++table) {
-      const bool part = (i + table) % 3 == 0; // Of a block, and of two.
+      const bool part = (i + table) % 3 == 0; // 5000 elements, across blocks.
       pushes.back() += part ? pieces_of(table, random_gradient(i * 10 + table, 5000), 1000 * i)
                             : pieces_of(table, random_gradient(i * 10 + table));
     }

@@ -31,7 +31,7 @@ push_request random_push(const job_spec& job, std::uint32_t seed, std::uint64_t 
   return made;
 }
 
-/// One array for each table.
+/// Returns the values of the pieces, one array for each table.
 std::vector<std::vector<double>> whole(const job_spec& job, const std::vector<piece>& pieces) {
   std::vector<std::vector<double>> made;
   for (const auto& table : job.tables)
@@ -79,7 +79,7 @@ TEST_CASE("each_table_has_its_own_encoding") {
   const auto same = push.pieces[1].values;
   coder.pack(push);
   REQUIRE(push.pieces.size() == 1);
-  CHECK(push.pieces[0].values == same); // Not copied.
+  CHECK(push.pieces[0].values == same); // The values were not copied.
   CHECK(push.packed.size() == 3);
 }
 
@@ -117,8 +117,8 @@ TEST_CASE("what_was_unpacked_and_what_is_kept_are_the_gradients") {
           most = std::max(most, std::fabs(pushed[t][i] - arrived[t][i]));
       return most;
     };
-    CHECK(apart() > 0.5); // Something is kept.
-    // Of gradients of zeros, what is kept arrives.
+    CHECK(apart() > 0.5); // The residual holds something.
+    // Pushes of zeros bring the residual to the server.
     for (std::uint32_t i = 0; i < 400; ++i) {
       auto zeros = whole_push(job, 100 + i);
       for (auto& x : zeros.pieces) {
@@ -137,7 +137,7 @@ TEST_CASE("without_error_feedback_equal_batches_give_equal_bytes") {
   for (const auto& how : lossy) {
     codec first{job, both(how)}, second{job, both(how)};
     auto other = random_push(job, 1, 7);
-    second.pack(other); // Another past.
+    second.pack(other); // The second codec has another residual.
     auto a = random_push(job, 2, 8), b = random_push(job, 2, 8);
     first.pack(a);
     second.pack(b);
@@ -208,15 +208,15 @@ TEST_CASE("what_nobody_packs_is_refused") {
   using all = std::vector<packed_piece>;
   CHECK(!refused([](all&) {}));
   CHECK(refused([](all& x) { x[0].where.table = {2}; }));
-  CHECK(refused([](all& x) { x[0].where.first = 1; }));    // Into the next block.
-  CHECK(refused([](all& x) { x[2].where.first = 8193; })); // Behind the end.
+  CHECK(refused([](all& x) { x[0].where.first = 1; }));    // It reaches into the next block.
+  CHECK(refused([](all& x) { x[2].where.first = 8193; })); // It is behind the end.
   CHECK(refused([](all& x) { x[0].where.first = ~std::uint64_t{0}; }));
   CHECK(refused([](all& x) { x[0].where.count = ~std::uint64_t{0}; }));
   CHECK(refused([](all& x) { x[0].where.count = 0; }));
   CHECK(refused([](all& x) { x[0].where.count = 4092; }));
   CHECK(refused([](all& x) { x[0].size_bytes -= 8; }));
   CHECK(refused([](all& x) { x[0].how = encoding::topk; }));
-  CHECK(refused([](all& x) { x.insert(x.end(), x.begin(), x.end()); })); // More than there is.
+  CHECK(refused([](all& x) { x.insert(x.end(), x.begin(), x.end()); })); // Every piece comes twice.
 }
 
 TEST_CASE("codecs_say_what_servers_must_read") {

@@ -1,4 +1,4 @@
-// Pulls that bring only what changed: stores, router and the asker's merge, against full pulls.
+// Tests pulls that bring only changed values against full pulls: stores, router and the merge.
 #include "actors/tables/block_store.hpp"
 #include "actors/training/cached_values.hpp"
 #include "tests/actors/router_fixture.hpp"
@@ -89,7 +89,7 @@ struct cluster {
     }
   }
 
-  /// Asks all servers; some change before they answer. `full`: what they would have brought whole.
+  /// Pulls from all servers; some change before they answer. `full`: the values of a full pull.
   pull_reply ask(pull_request what, std::vector<piece>& full) {
     router_effects parts;
     split.ask({++token}, request{{}, std::move(what)}, {}, parts);
@@ -131,7 +131,7 @@ pull_request delta_of(const cached_values& known, random_source& random) {
   pull_request what;
   what.ranges = known.ranges;
   what.delta = true;
-  for (range& x : what.ranges) { // An asker may name less than it has, and forget what it has.
+  for (range& x : what.ranges) { // Some stamps are missing, some are of no store.
     if (random.below(8) == 0)
       x.stamp = 0;
     if (random.below(16) == 0)
@@ -140,7 +140,7 @@ pull_request delta_of(const cached_values& known, random_source& random) {
   return what;
 }
 
-/// Elements that differ from a full pull's.
+/// Returns the number of elements that differ from a full pull's; 1 if `full` is incomplete.
 std::size_t differences(const cached_values& found, const std::vector<piece>& full) {
   std::size_t wrong = 0, seen = 0;
   for (const piece& x : full) {
@@ -163,7 +163,7 @@ TEST_CASE("a delta pull gives what a full pull gives, whatever happens to server
       for (int i = 0; i < 60; ++i) {
         for (auto changes = random.below(3); changes > 0; --changes)
           all.disturb();
-        const cached_ptr known = all.known; // Another answer may come before this one.
+        const cached_ptr known = all.known; // Another pull reply may come before this one.
         std::vector<piece> full;
         const auto answer = all.ask(delta_of(*known, random), full);
         const auto found = hold(all.job, *known, answer, *all.pool);
@@ -208,7 +208,7 @@ TEST_CASE("stamps are new with each change, and of no other store") {
   const auto images = store.pin({{{0}, 1, {}}, {{1}, 1, {}}, {{2}, 1, {}}, {{3}, 1, {}}});
   CHECK(seen.insert(stamp_of(block_store{job, images, pool})).second);
   CHECK(seen.insert(stamp_of(block_store{job, all_partitions(), pool})).second);
-  CHECK(store.read({{{0}, 5, 1}}, {}).at(0).where.stamp == 0); // Nobody asked for it.
+  CHECK(store.read({{{0}, 5, 1}}, {}).at(0).where.stamp == 0); // No stamp was asked for.
 }
 
 TEST_CASE("a range is unchanged only where its own block has its stamp") {
@@ -270,15 +270,15 @@ TEST_CASE("an asker takes nothing for unchanged that it does not have") {
   const piece rest{{{0}, 4096, 5904, 8}, test::numbers(5904)};
   const auto next = merged(*held, {{{0}, 0, 4096}, {{1}, 0, 3}}, {rest});
   REQUIRE(next);
-  CHECK((*next)->tables[1] == (*held)->tables[1]); // The same memory.
+  CHECK((*next)->tables[1] == (*held)->tables[1]); // Both share the memory.
   CHECK((*next)->tables[0] != (*held)->tables[0]);
   CHECK((*next)->ranges.at(0).stamp == 6);
   CHECK((*next)->ranges.at(1).stamp == 8);
   CHECK((*next)->ranges.at(2).stamp == 5);
 
   CHECK(!merged(empty_cache(job), {{{0}, 0, 4096}, {{1}, 0, 3}}, {rest}));
-  CHECK(!merged(*held, {{{0}, 0, 10'000}, {{1}, 0, 3}}, {}));                  // More than one has.
-  CHECK(!merged(*held, {{{0}, 0, 4096}, {{0}, 4096, 5904}, {{1}, 0, 3}}, {})); // Without a stamp.
+  CHECK(!merged(*held, {{{0}, 0, 10'000}, {{1}, 0, 3}}, {}));                  // More than is held.
+  CHECK(!merged(*held, {{{0}, 0, 4096}, {{0}, 4096, 5904}, {{1}, 0, 3}}, {})); // One has no stamp.
   CHECK(!merged(*held, {{{0}, 0, 4096}}, {rest}));
   CHECK(!merged(*held, {{{0}, 0, 4096}, {{0}, 0, 4096}, {{1}, 0, 3}}, {rest}));
 }

@@ -33,7 +33,7 @@ table_spec table_of(const std::string& name, consistency_mode mode, bool is_spar
   return table;
 }
 
-/// Table 2 is not of the clock.
+/// Returns a job whose table 2 takes no part in bsp clocks.
 job_spec sample_job() {
   job_spec job;
   job.name = "test";
@@ -75,7 +75,7 @@ std::shared_ptr<table_store> store_of(const job_spec& job) {
                                        std::make_shared<buffer_pool>());
 }
 
-/// All that a store holds, ordered by key.
+/// Returns all values of a store, ordered by key.
 std::vector<float> content(table_store& store) {
   const auto keys = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t key = 0; key < 200; ++key)
@@ -108,7 +108,7 @@ TEST_CASE("a step with the sum of a clock's slots is the step with all of them, 
     std::vector<std::shared_ptr<const push_request>> pushes;
     std::vector<const push_request*> plain;
     for (std::uint64_t slot = 0; slot < 3; ++slot) {
-      pushes.push_back(push_of(10 * clock + slot, slot == 1 ? 3.0f : 0.5f)); // One is clipped.
+      pushes.push_back(push_of(10 * clock + slot, slot == 1 ? 3.0f : 0.5f)); // Slot 1 is clipped.
       plain.push_back(pushes.back().get());
       REQUIRE(alone->check(*plain.back()));
     }

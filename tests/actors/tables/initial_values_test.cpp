@@ -56,7 +56,7 @@ TEST_CASE("seed and name change every element") {
     std::size_t equal = 0;
     for (std::size_t i = 0; i < first.size(); ++i)
       equal += (first[i] == second[i]) + (first[i] == third[i]) + (second[i] == third[i]);
-    CHECK(equal < 10); // A few of 2^24 values meet by chance.
+    CHECK(equal < 10); // A few of 2^24 values are equal by chance.
   }
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("uniform values fill [-scale, scale) evenly") {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   CHECK(*low >= -0.5f);
   CHECK(*high < 0.5f);
-  // Five standard deviations of the estimates from 100,000 values.
+  // The bounds are five standard deviations of the estimates from 100,000 values.
   CHECK(std::abs(mean(values, 1)) < 5.0 * 0.5 / std::sqrt(3.0 * 1e5));
   CHECK(std::abs(mean(values, 2) - 0.25 / 3.0) < 5.0 * 0.25 * std::sqrt(4.0 / 45.0 / 1e5));
 }
@@ -113,7 +113,8 @@ TEST_CASE("a row is a function of seed, table and key, wherever it is made") {
 
 TEST_CASE("values never change between versions") {
   // A server without a checkpoint makes them anew, perhaps with another build than its
-  // predecessor's. Computed apart from this program, from the formulas in the header.
+  // predecessor's. The expected values were computed apart from this program, from the header's
+  // formulas.
   const auto uniform = values_of(table_of(initializer_kind::uniform, 1.0f), 1, 0, 3);
   const auto normal = values_of(table_of(initializer_kind::normal, 1.0f), 1, 0, 3);
   CHECK(uniform == std::vector{-0x1.5b7398p-1f, -0x1.f7a858p-2f, 0x1.0bfd00p-1f});

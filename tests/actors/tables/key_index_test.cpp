@@ -32,7 +32,7 @@ TEST_CASE("keys are numbered in the order in which they come, through every grow
 TEST_CASE("the key 0 is a key like others, also beside free slots") {
   key_index index{std::make_shared<huge_page_pool>()};
   CHECK(index.find(0, row_hash(0)) == key_index::absent);
-  CHECK(index.find_or_add(7, row_hash(0)) == 0); // In the bucket of key 0.
+  CHECK(index.find_or_add(7, row_hash(0)) == 0); // Key 7 is in the bucket of key 0.
   CHECK(index.find(0, row_hash(0)) == key_index::absent);
   CHECK(index.find_or_add(0, row_hash(0)) == 1);
   CHECK(index.find(0, row_hash(0)) == 1);

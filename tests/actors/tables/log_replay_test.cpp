@@ -39,7 +39,7 @@ std::shared_ptr<const push_request> push_of(std::uint64_t batch, float element) 
   return std::make_shared<const push_request>(std::move(push));
 }
 
-/// A replica as it lives: its log, its values and marks.
+/// A running replica: its log, its values and its applied batches.
 struct live_replica {
   explicit live_replica(job_spec what)
       : job(std::move(what)), values(std::make_shared<table_store>(job, here(), pool)),
@@ -102,9 +102,9 @@ TEST_CASE("what a replica kept makes the state that it had") {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   for (std::uint64_t batch : {9, 5, 8})
     live.take({{push_of(batch, batch == 5 ? nan : -1.0f)}, {{0}}});
-  kept.log = {live.log[3], live.log[4]}; // The base has them.
+  kept.log = {live.log[3], live.log[4]}; // The base has these entries.
   kept.log.insert(kept.log.end(), live.log.begin() + 5, live.log.end());
-  kept.log.push_back(live.log.back()); // It was not applied when the next log was begun.
+  kept.log.push_back(live.log.back()); // This entry was not applied when the next log began.
 
   const auto past = replay_log(live.job, kept, live.pool);
   REQUIRE(past);

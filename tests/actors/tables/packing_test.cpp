@@ -27,7 +27,7 @@ std::vector<float> numbers(std::size_t count) {
   return made;
 }
 
-/// Aligned as a link's payload is.
+/// A buffer aligned as a link's payload is.
 struct packed_bytes_of {
   packed_bytes_of(const compression& how, const std::vector<float>& x, std::vector<float>& residual,
                   std::uint64_t seed = 7)
@@ -101,7 +101,7 @@ TEST_CASE("packed values of another length are refused") {
       for (std::size_t size = 0; size < bytes.size(); size += 8)
         CHECK(!unpack(how.how, bytes.first(size), y));
       std::vector<float> more(count + 70'000);
-      if (how.how != encoding::randomk) // That has as many values whatever they are spread over.
+      if (how.how != encoding::randomk) // randomk packs as many values for any length.
         CHECK(!unpack(how.how, bytes, more));
       CHECK(!unpack(how.how, bytes, std::span<float>{}));
       for (const auto unknown : {encoding::f32, static_cast<encoding>(7)}) {
@@ -129,10 +129,10 @@ TEST_CASE("places that are no places are refused") {
   CHECK(refused(at_counts, std::uint32_t{1}));
   CHECK(refused(at_counts, ~std::uint32_t{0}));
   CHECK(refused(at_places, std::uint16_t{65'535}));
-  CHECK(refused(at_places + 2 * k - 2, std::uint16_t{65'535})); // Behind the last element.
+  CHECK(refused(at_places + 2 * k - 2, std::uint16_t{65'535})); // It is behind the last element.
   std::uint16_t second = 0;
   std::memcpy(&second, reinterpret_cast<const std::byte*>(good.words.data()) + at_places + 2, 2);
-  CHECK(refused(at_places, second)); // Twice the same.
+  CHECK(refused(at_places, second)); // The same place comes twice.
 }
 
 TEST_CASE("a block of zeros is packed as zeros") {

@@ -70,14 +70,14 @@ row_keys list_of(std::uint32_t table, const keys& which, std::uint32_t width) {
   return {{table}, width, memory->size(), {memory, memory->data()}};
 }
 
-/// `values`: at least one row.
+/// Returns the rows of these keys; `values` has at least one row.
 row_piece piece_of(std::uint32_t table, const keys& which, const std::vector<float>& values) {
   const auto memory = std::make_shared<std::vector<float>>(values);
   const auto width = static_cast<std::uint32_t>(values.size() / which.size());
   return {list_of(table, which, width), {memory, memory->data()}};
 }
 
-/// What a worker sends.
+/// A worker's push.
 struct push {
   float norm = 1.0f;
   std::vector<row_piece> rows;
@@ -124,7 +124,7 @@ std::vector<float> some_floats(std::mt19937_64& random, std::size_t count) {
   return some;
 }
 
-/// One table, row by row with the kernel of dense tables.
+/// Computes one table row by row with the kernel of dense tables.
 class reference {
 public:
   reference(const job_spec& job, std::uint32_t table)
@@ -278,7 +278,7 @@ TEST_CASE("several pushes are one step with their mean, added up in order") {
             sum[i] += gradient[k * width + i];
         }
       }
-      pushes.push_back({}); // A slot that has nothing for these tables.
+      pushes.push_back({}); // This slot has no rows for these tables.
       const auto all = some_keys(random, 500, 70);
       const auto before = read(store, job, t, all);
       REQUIRE(apply(store, effect_of(job, 4), pushes));
@@ -405,7 +405,7 @@ TEST_CASE("a pinned image stays as it was, and slabs that nobody wrote to stay t
   REQUIRE(apply(store, effect_of(job, 1), {{1.0f, {piece_of(0, touched, gradient)}}}));
   const auto at_cut = read(store, job, 0, touched);
   const auto images = pinned(store, job);
-  // One row that is there, in its partition's first slab, and new ones behind the last.
+  // One existing row, in its partition's first slab, and new rows behind the last.
   const std::uint64_t first = images[1].slabs.at(0).keys.get()[3];
   REQUIRE(apply(store, effect_of(job, 1),
                 {{1.0f, {piece_of(0, {first}, std::vector<float>(16, 1.0f))}}}));

@@ -40,7 +40,7 @@ partition_image partition(std::uint32_t id, std::vector<block_image> blocks,
 
 const copy_part third_state{.config = {2}, .index = 3, .image = {}, .clock_max = 8};
 
-/// What arrives where nothing is lost.
+/// Receives a copy of which no part is lost.
 copy_in_progress received(const std::vector<partition_image>& whole,
                           const std::vector<partition_image>& own) {
   copy_in_progress copy{{2}, own};
@@ -89,7 +89,7 @@ void check_equal(const std::vector<partition_image>& a, const std::vector<partit
   }
 }
 
-/// Several parts of a partition, and one that holds nothing.
+/// Returns a partition of several parts, and an empty one.
 std::vector<partition_image> some_large() {
   std::vector<block_image> blocks;
   for (std::uint64_t i = 0; i < 20; ++i)
@@ -116,11 +116,11 @@ TEST_CASE("a copy is cut into parts and put together again") {
 
 TEST_CASE("what the joiner holds is not sent") {
   auto own = some_large();
-  own[0].blocks[3] = block(3, 2, 100'000); // Older.
+  own[0].blocks[3] = block(3, 2, 100'000); // This block of the joiner is older.
   own[0].slabs[1] = slab(1, 4);
   const auto whole = some_large();
   const auto parts = cut_into_parts(third_state, whole, versions_of(own));
-  CHECK(bytes_of(parts) == 400'000 + 2 * (3 * 4 + 8 + 8)); // Rows with keys and steps.
+  CHECK(bytes_of(parts) == 400'000 + 2 * (3 * 4 + 8 + 8)); // Rows count with keys and steps.
   const auto copy = received(whole, own);
   check_equal(*copy.images(), whole);
   const auto all_held = cut_into_parts(third_state, whole, versions_of(whole));
@@ -158,7 +158,7 @@ TEST_CASE("some parts are asked for ahead") {
   CHECK(ask() == numbers{1, 2, 3, 4});
   CHECK(copy.add(parts[1]));
   CHECK(ask() == numbers{5});
-  CHECK_FALSE(copy.add(parts[3])); // 2 was lost.
+  CHECK_FALSE(copy.add(parts[3])); // Part 2 was lost.
   CHECK_FALSE(copy.add(parts[1]));
   CHECK(ask().empty());
   copy.ask_again();
@@ -215,7 +215,7 @@ TEST_CASE("parts of another epoch are none of a copy") {
   CHECK_FALSE(copy.complete());
 }
 
-// What a replica holds has the same version where it is the same, however often it was pinned.
+// Equal content of two replicas has the same version, however often it was pinned.
 TEST_CASE("replicas that took the same steps agree on the versions of their slabs") {
   auto job = job_of({asp()});
   job.tables[0].shape.clear();

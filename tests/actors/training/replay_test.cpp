@@ -36,7 +36,7 @@ storage::push_history history_of(const recorded_run& run) {
   return *std::move(read);
 }
 
-/// The text of what went wrong, if anything did.
+/// Replays the history and reads `what` into `into`. Returns the error's text, or an empty text.
 std::string replayed(storage::push_history history, const pull_request& what,
                      std::vector<float>& into, const trainer_factory& make = noisy_trainers()) {
   auto again = replay::begin(std::move(history), make);
@@ -126,10 +126,10 @@ TEST_CASE("what_cannot_be_replayed_is_refused") {
     return replayed(std::move(history), run.question(some_keys), found);
   };
   CHECK(refused([](auto& x) { x.chains[1].base_checkpoint = 3; })
-        == "chain 1 began again with checkpoint 3 in this run: what was taken back cannot be "
+        == "chain 1 began again with checkpoint 3 in this run: a rollback cannot be "
            "replayed");
   CHECK(refused([](auto& x) { x.chains.push_back(x.chains[0]); })
-        == "chain 0 began again with its initial values in this run: what was taken back cannot "
+        == "chain 0 began again with its initial values in this run: a rollback cannot "
            "be replayed");
   CHECK(refused([](auto& x) { x.chains.pop_back(); }) == "no server's record has chain 1");
   CHECK(refused([](auto& x) { x.chains[0].applied[3].batch.value = 1'000'000; })

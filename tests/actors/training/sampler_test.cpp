@@ -96,7 +96,7 @@ TEST_CASE("every sample comes to every place about equally often") {
     for (std::size_t place = 0; place < samples; ++place)
       ++seen[place * samples + work.samples[place]];
   }
-  // 1000 expected, standard deviation 30: five of them.
+  // 1000 are expected, with a standard deviation of 30; the bounds allow five of them.
   CHECK(*std::ranges::min_element(seen) > 850);
   CHECK(*std::ranges::max_element(seen) < 1150);
 }

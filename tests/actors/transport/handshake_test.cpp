@@ -1,4 +1,4 @@
-// Who gets a link: strangers, garbage and the silent do not.
+// Tests which peers get a link: strangers, garbage and silent peers get none.
 #include "tests/actors/transport_fixture.hpp"
 
 #include "doctest/doctest.h"
@@ -75,7 +75,7 @@ TEST_CASE("who_cannot_read_what_the_other_packs_is_told_so") {
     client.links.connect(server.listen());
     REQUIRE(client.wait_lost());
     REQUIRE(server.wait_rejected());
-    CHECK(contains(client.lost[0].text, "cannot read what --compress makes of values (int8, topk): "
+    CHECK(contains(client.lost[0].text, "cannot read the encoding of --compress (int8, topk): "
                                         "leave it out, or start the same program there"));
     CHECK(contains(server.rejected[0].text,
                    "compresses with int8, topk, which this program cannot read"));
@@ -105,7 +105,7 @@ TEST_CASE("garbage_is_turned_away_and_harms_nobody") {
     std::array<std::uint32_t, 16> words;
     for (std::uint32_t& word : words)
       word = static_cast<std::uint32_t>(random()) * 2;
-    if (i % 2 == 0) // Looks like a frame, but too long for a hello, or its head is noise.
+    if (i % 2 == 0) // A frame, but too long for a hello or with noise as its head.
       words = {1, i % 4 == 0 ? 4u : words[1] % 100'000, i % 4 == 0 ? 0 : words[2], 0};
     if (i % 8 >= 4)
       REQUIRE(peer.send(encode(detail::preamble{wire::protocol_version, 0})));

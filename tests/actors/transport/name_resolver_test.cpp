@@ -1,4 +1,4 @@
-// Names of hosts that take long to look up, alone and on their way to a link.
+// Tests names of hosts that take long to look up, alone and on their way to a link.
 #include "actors/transport/name_resolver.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
@@ -17,7 +17,7 @@ using detail::name_resolver;
 
 namespace {
 
-/// A name server that answers each question when it is told to.
+/// A name server that answers each question when the test allows it.
 struct slow_names {
   explicit slow_names(const endpoint& meant = {"127.0.0.1", 1}) : answer(detail::resolve(meant)) {}
 
@@ -108,7 +108,7 @@ TEST_CASE("a_name_that_is_not_known_is_looked_up_once_for_all_who_wait_and_again
   ask(0, 1);
   REQUIRE(names.wait_asked(1));
   ask(1, 2);
-  names.allow(2); // The second only so that a failing test ends.
+  names.allow(2); // The second one lets a failing test end.
   for (std::size_t i : {0, 1})
     CHECK(told[i].get_future().get() == "cannot resolve 'nowhere'");
   CHECK(names.asked == 1);
@@ -144,7 +144,7 @@ TEST_CASE("a_name_that_takes_long_holds_up_no_other_link") {
     if (opened++ != 0)
       return;
     client->connect(
-      {"slow.example", where.port}); // On the transport's thread, as an actor of its lane does.
+      {"slow.example", where.port}); // This runs on the transport's thread, as lane actors do.
     asked.set_value();
   };
   client = std::make_unique<transport>(hello_of(), events, options_with(names));
@@ -169,7 +169,7 @@ TEST_CASE("the_deadline_of_a_handshake_covers_the_look_up") {
   CHECK(client.lost[0].code == errc::peer_lost);
   CHECK(client.lost[0].text == "slow.example:1 cannot be reached within 50 ms");
   const auto link = client.links.connect({"slow.example", 2});
-  client.links.close(link); // Also one that is closed meanwhile is forgotten.
+  client.links.close(link); // A link that is closed meanwhile is forgotten too.
   REQUIRE(client.wait_lost(2));
   names.allow(2);
 }

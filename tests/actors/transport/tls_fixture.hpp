@@ -1,5 +1,5 @@
 // Certificates in files, two ends of an encrypted link that one thread drives, and a bare OpenSSL
-// peer that shows what it should not.
+// peer that shows wrong certificates.
 #pragma once
 
 #include "actors/transport/streams/certificate_authority.hpp"
@@ -105,7 +105,7 @@ inline transfer write_text(auto& to, std::string text) {
   return to.write({&part, 1});
 }
 
-/// All that can be read now; how it stopped is in `last`.
+/// Reads all that can be read now; `last` says how reading stopped.
 inline std::string read_text(auto& from, transfer& last) {
   std::string text, place(5000, '\0');
   for (;;) {
@@ -117,14 +117,14 @@ inline std::string read_text(auto& from, transfer& last) {
   }
 }
 
-/// One end, and what came of it.
+/// One end of a connection and its outcome.
 struct tls_end {
   tls_end(std::shared_ptr<const tls_context> context, stream_ptr socket, link_side side,
           const std::string& address = {},
           std::uint64_t records_per_key = tls_stream::key_records_max)
       : stream(std::move(context), std::move(socket), side, address, records_per_key) {}
 
-  /// Goes on with the handshake, then reads what there is and sends what waits.
+  /// Goes on with the handshake, then reads the bytes that have arrived and sends those that wait.
   void step() {
     if (over())
       return;
@@ -152,7 +152,7 @@ struct tls_end {
   transfer last;
 };
 
-/// Steps both until `done`, which must come soon.
+/// Steps both ends until `done`; returns false after 10 s.
 template <class One, class Other, class Done>
 bool drive(One& one, Other& other, Done done) {
   for (const auto end = std::chrono::steady_clock::now() + 10s;
@@ -165,7 +165,7 @@ bool drive(One& one, Other& other, Done done) {
   return false;
 }
 
-/// OpenSSL without Troupe's care: shows any certificate, or none, and speaks any version.
+/// OpenSSL without Troupe's checks: shows any certificate, or none, and speaks any version.
 class bare_tls_peer {
 public:
   bare_tls_peer(stream_ptr socket, link_side side, const std::filesystem::path& authority,
@@ -207,7 +207,7 @@ public:
 
   std::string got;
   std::string why;
-  int new_keys = 0; ///< Of the other side.
+  int new_keys = 0; ///< Key updates from the other side.
 
 private:
   static void count_new_keys(int sent, int, int kind, const void* bytes, std::size_t size, SSL*,

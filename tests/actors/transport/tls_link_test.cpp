@@ -1,4 +1,4 @@
-// Links between transports that have certificates, or should have.
+// Tests links between transports that have certificates, or should have.
 #include "tests/actors/transport/tls_fixture.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
@@ -19,12 +19,12 @@ hello hello_from(role who) {
   return made;
 }
 
-/// Over TCP, as between hosts.
+/// Returns options for links over TCP, as between hosts.
 transport_options encrypted(std::shared_ptr<const tls_context> context) {
   return {.unix_sockets = false, .tls = std::move(context)};
 }
 
-/// What both sides say of a link that does not come about.
+/// A link that is refused, and the errors on both sides.
 struct refused_link {
   refused_link(side& acceptor, side& connector) {
     connector.links.connect(acceptor.listen());
@@ -96,7 +96,7 @@ TEST_CASE("tls: who answers in a role that its certificate lacks is refused as w
   REQUIRE(server.wait_lost());
   CHECK(server.lost[0].code == errc::untrusted);
   CHECK(contains(server.lost[0].text, " claims to be coordinator with a certificate for worker"));
-  REQUIRE(liar.wait_lost()); // Its side had opened.
+  REQUIRE(liar.wait_lost()); // The link was open on its side.
   CHECK(contains(liar.lost[0].text, "does not take us for coordinator with a certificate for"));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("tls: another authority is told on both sides, and is no reason to try
 
 TEST_CASE("tls: an acceptor that the connector trusts and not the other way round says so") {
   const job_certificates job;
-  // An authority that knows the server and did not sign the worker's certificate.
+  // This authority knows the server and did not sign the worker's certificate.
   const job_certificates other;
   other.write("worker.pem", other.authority().certificate());
   std::ofstream{other.path() / "both.pem"} << other.authority().certificate()

@@ -1,4 +1,4 @@
-// Whom a process trusts, and what both sides say where it does not.
+// Tests which peers a process trusts, and the errors on both sides where it does not.
 #include "tests/actors/transport/tls_fixture.hpp"
 #include "tests/actors/transport_fixture.hpp" // contains
 
@@ -21,7 +21,7 @@ std::string loading(const tls_files& files, role who = role::worker) {
   return loaded ? "" : loaded.error().text;
 }
 
-/// What both ends of a connection say in the end.
+/// The errors at both ends of a connection.
 struct outcome {
   failure connector, acceptor;
 };
@@ -196,8 +196,8 @@ TEST_CASE(
   struct unknown_member {
     const tls_files* shown;
     int version;
-    std::string here;  ///< Beginning.
-    std::string there; ///< Part.
+    std::string here;  ///< Beginning of our error.
+    std::string there; ///< Part of the peer's error.
     errc code;
   };
   const unknown_member unknown_members[] = {
@@ -211,7 +211,7 @@ TEST_CASE(
     CAPTURE(each.here);
     for (const auto side : {link_side::connector, link_side::acceptor}) {
       if (side == link_side::acceptor && each.shown == nullptr)
-        continue; // It has no cipher then.
+        continue; // Such an acceptor has no cipher.
       CAPTURE((side == link_side::connector));
       const auto opposite =
         side == link_side::connector ? link_side::acceptor : link_side::connector;
@@ -258,7 +258,7 @@ TEST_CASE("tls: who speaks plain text, noise or half of something is turned away
       if (i > 1)
         for (char& each : said)
           each = static_cast<char>(random());
-      if (i > 1 && i % 3 == 0) // Looks like a record of the handshake.
+      if (i > 1 && i % 3 == 0) // It looks like a handshake record.
         said.replace(0, 6, {22, 3, 3, 0, 100, static_cast<char>(i % 2 + 1)});
       write_text(*bare, said);
       if (i % 2 == 0)

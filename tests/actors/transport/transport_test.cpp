@@ -1,4 +1,4 @@
-// Messages on open links: intact, in order, kept alive.
+// Tests messages on open links: intact, in order, kept alive.
 #include "actors/transport/frames/chunk_reader.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
@@ -24,7 +24,7 @@ bool same_values(const piece& a, const piece& b) {
          && std::equal(a.values.get(), a.values.get() + a.where.count, b.values.get());
 }
 
-/// Lets a transport that waits for it go on and end, also where a test ends early.
+/// Lets a transport that waits for the flag go on and end, even where a test ends early.
 struct set_at_end {
   std::atomic<bool>& flag;
   ~set_at_end() { flag = true; }
@@ -56,7 +56,7 @@ TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
     CAPTURE(kind.name);
     pair_of_sides ends{kind.options};
     REQUIRE(ends.ready);
-    for (std::size_t i = 0; i < sent.size(); ++i) { // One by one: classes may overtake.
+    for (std::size_t i = 0; i < sent.size(); ++i) { // One by one, because classes may overtake.
       CAPTURE(i);
       ends.client.links.send(ends.to_server, sent[i]);
       REQUIRE(ends.server.wait_received(i + 1));
@@ -117,7 +117,7 @@ TEST_CASE("large_tensors_arrive_intact_and_aligned_in_both_directions_at_once") 
       pair_of_sides ends{kind.options};
       REQUIRE(ends.ready);
       const request_message up = push_of(1, count, 1), down = push_of(2, count, 2);
-      for (std::size_t i = 1; i <= 3; ++i) { // The first ones before the arenas are mapped.
+      for (std::size_t i = 1; i <= 3; ++i) { // The first come before the arenas are mapped.
         ends.client.links.send(ends.to_server, up);
         ends.server.links.send(ends.to_client, down);
         REQUIRE(ends.server.wait_received(i));
@@ -139,7 +139,7 @@ TEST_CASE("without_a_descriptor_for_a_peer_that_is_told_and_the_peer_gets_in_lat
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit none = before;
-  none.rlim_cur = 3; // Others may be free below, but not below this.
+  none.rlim_cur = 3; // No descriptor below 3 is free.
   REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
   const int problem = ::connect(peer.get(), there.get(), there.size_bytes);
   const bool told = server.wait_hampered(1);
@@ -167,7 +167,7 @@ TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
   detail::chunk_reader reader{pool};
   reader.admit(nullptr);
   std::vector<std::string> order;
-  std::size_t skip = detail::preamble_bytes; // Then the hello.
+  std::size_t skip = detail::preamble_bytes; // The hello follows.
   while (order.size() < 4 && peer.readable(10s)) {
     const auto bytes = peer.receive();
     for (std::span<const std::byte> rest = bytes; !rest.empty();) {
@@ -209,7 +209,7 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   std::vector<std::byte> stream = bytes_of(hello_of());
   const std::vector<message> sent{push_of(1, 3), push_of(2, 5000),
                                   reply_message{3, {push_reply{}, {}}},
-                                  push_of(4, 0)}; // Behind each other, so that none overtakes.
+                                  push_of(4, 0)}; // One after the other, so that none overtakes.
   for (const message& each : sent) {
     const auto bytes = bytes_of(each);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
@@ -256,12 +256,12 @@ TEST_CASE("what_little_a_callback_sends_leaves_together_when_the_round_has_settl
   REQUIRE(peer.send(hello_of()));
   REQUIRE(peer.readable(10s));
   peer.receive();
-  std::this_thread::sleep_for(1ms); // Since the last write; then the first one waits for no others.
+  std::this_thread::sleep_for(1ms); // After a pause the first reply does not wait for others.
   REQUIRE(peer.send(reply_message{1, {push_reply{}, {}}}));
   REQUIRE(peer.readable(10s));
   std::size_t bytes = peer.receive().size();
   const std::size_t all = count * frame_of(reply_message{0, {push_reply{}, {}}}).size();
-  while (peer.readable(100ms)) // Where the callback's thread had to pause, more than one left.
+  while (peer.readable(100ms)) // More than one leaves if the callback's thread was paused.
     bytes += peer.receive().size();
   CHECK(bytes < all);
   checked = true;
@@ -316,7 +316,7 @@ TEST_CASE("half_a_frame_and_then_silence_is_a_lost_link") {
   const auto begin = steady_clock::now();
   REQUIRE(server.wait_lost());
   CHECK(steady_clock::now() - begin >= 250ms);
-  CHECK(contains(server.lost[0].text, "said nothing for 300 ms"));
+  CHECK(contains(server.lost[0].text, "was silent for 300 ms"));
   CHECK(server.received.empty());
 }
 

@@ -1,4 +1,4 @@
-// Links between processes of one host: which way they take, and what hostile ones can do there.
+// Tests links between processes of one host: their choice of socket, and hostile peers.
 #include "actors/transport/frames/arena_writer.hpp"
 #include "actors/transport/frames/chunk_reader.hpp"
 #include "actors/transport/streams/unix_stream.hpp"
@@ -35,7 +35,7 @@ std::size_t entries(const char* folder) {
   return count;
 }
 
-/// Arenas in the memory of this process, both those it writes and those it reads.
+/// Returns how many arenas this process has mapped, for writing and for reading.
 std::size_t arenas_mapped() {
   std::ifstream maps{"/proc/self/maps"};
   std::size_t count = 0;
@@ -44,7 +44,7 @@ std::size_t arenas_mapped() {
   return count;
 }
 
-/// KiB of shared memory that this process has mapped and that is there.
+/// Returns the KiB of resident shared memory of this process.
 std::size_t shared_kib() {
   std::ifstream status{"/proc/self/status"};
   for (std::string word; status >> word;)
@@ -53,7 +53,7 @@ std::size_t shared_kib() {
   return 0;
 }
 
-/// A peer without manners on the Unix socket beside a TCP listener.
+/// A peer that breaks the protocol on the Unix socket beside a TCP listener.
 class bare_unix_peer {
 public:
   explicit bare_unix_peer(const endpoint& beside)
@@ -79,7 +79,8 @@ public:
     }
     return ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
-  /// Whether the other side says that it has mapped this side's arena, before it is silent.
+  /// Returns whether the other side reports that it has mapped this side's arena, before it falls
+  /// silent.
   bool arena_was_mapped(std::chrono::milliseconds silence) const {
     buffer_pool pool;
     detail::chunk_reader reader{pool};
@@ -113,7 +114,7 @@ private:
   bool connected_ = false;
 };
 
-/// A push whose values are said to be in a slot.
+/// Returns a push whose values are said to be in a slot.
 std::vector<std::byte> push_in_slot(std::uint32_t slot, std::size_t count) {
   const wire::frame made = wire::encode(push_of(1, count));
   std::vector<std::byte> head = made.head;
@@ -145,7 +146,7 @@ struct pipe_pair {
   detail::descriptor from, to;
 };
 
-/// A process that answers each push with another one.
+/// A process that answers each push with another push.
 class echo {
 public:
   template <class Meet>
@@ -172,7 +173,7 @@ public:
     ::waitpid(process, nullptr, 0);
   }
 
-  const pipe_pair tell; ///< Before the fork.
+  const pipe_pair tell; ///< Made before the fork.
   const pid_t process;
 };
 
@@ -188,8 +189,8 @@ void kill_in_mid_transfer(const echo& child, side& here, link_id link, int round
   for (int i = 0; i < 20; ++i)
     here.links.send(link, push);
   REQUIRE(here.wait_lost());
-  CHECK_FALSE(contains(here.lost[0].text, "said nothing")); // Its end is seen, not its silence.
-  // What had arrived stays readable.
+  CHECK_FALSE(contains(here.lost[0].text, "said nothing")); // The end is seen, not the silence.
+  // Arrived messages stay readable.
   const auto sent = pattern(100'000, 0);
   for (const message& each : here.received)
     CHECK(only_request(each).what.push->pieces[0].values.get()[99'999] == sent.get()[99'999]);
@@ -225,7 +226,7 @@ TEST_CASE("a_taken_name_is_no_error_and_its_owner_no_obstacle") {
   const endpoint where = first.listen();
   const detail::descriptor again = detail::open_unix_listener(where);
   CHECK_FALSE(again);
-  // Somebody else has the name of a TCP listener, but does not serve it.
+  // Another socket has the name of a TCP listener, but does not serve it.
   const auto made = make_listener({"127.0.0.1", 0});
   REQUIRE(made);
   const endpoint other = *local_endpoint(*made);
@@ -304,12 +305,12 @@ TEST_CASE("descriptors_that_are_no_arena_are_closed_and_the_link_does_without") 
     REQUIRE(peer.send(bytes_of(hello_of()), wrong[i]));
     REQUIRE(server.wait_opened());
     CHECK_FALSE(peer.arena_was_mapped(200ms));
-    // More of them, with every message.
+    // More descriptors come with every message.
     for (std::uint64_t j = 0; j < 20; ++j)
       REQUIRE(peer.send(bytes_of(reply_message{j, {push_reply{}, {}}}),
                         {memory.get(), memory.get(), folder.get()}));
     REQUIRE(server.wait_received(20));
-    // What is open now: epoll, eventfd, two listeners, both ends of the link, its own arena's.
+    // Open descriptors: epoll, eventfd, two listeners, both ends of the link, its own arena.
     CHECK(entries("/proc/self/fd") <= descriptors + 7);
     REQUIRE(peer.send(push_in_slot(40, 5000)));
     REQUIRE(server.wait_lost());
@@ -354,7 +355,7 @@ TEST_CASE("neither_descriptors_nor_threads_nor_arenas_leak_over_many_links") {
     REQUIRE(client.wait_lost());
   }
   server.received.clear();
-  // A thread is in the list for a moment after it was joined.
+  // A joined thread stays in the list for a moment.
   CHECK(wait_until([&] { return entries("/proc/self/fd") <= descriptors; }));
   CHECK(wait_until([&] { return entries("/proc/self/task") <= threads; }));
   CHECK(wait_until([&] { return arenas_mapped() <= mapped; }));

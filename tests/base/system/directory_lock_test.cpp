@@ -50,7 +50,7 @@ TEST_CASE("each holder draws a mark that others can read") {
   const auto again = directory_lock::acquire(home.path());
   REQUIRE(again);
   CHECK(directory_mark(home.path()) != first);
-  std::ofstream{home.path() / "LOCK"} << "4711\n"; // As earlier versions wrote it.
+  std::ofstream{home.path() / "LOCK"} << "4711\n"; // Earlier versions wrote only the pid.
   CHECK(!directory_mark(home.path()));
   std::ofstream{home.path() / "LOCK"} << "4711 x\n";
   CHECK(!directory_mark(home.path()));

@@ -30,11 +30,11 @@ std::filesystem::path started_as(std::string name, const std::filesystem::path& 
 TEST_CASE("the program is started again, not a file of its name in the working directory") {
   const storage::temporary_directory home;
   std::ofstream{home.path() / "program"} << "text";
-  CHECK(started_as("program", home.path()) == "/proc/self/exe"); // It was found through PATH.
+  CHECK(started_as("program", home.path()) == "/proc/self/exe"); // PATH led to the program.
   CHECK(started_as("/no/such/file", home.path()) == "/proc/self/exe");
   CHECK(started_as(std::filesystem::read_symlink("/proc/self/exe"), home.path())
         == "/proc/self/exe");
-  // As the program of a dynamic loader, which is what runs then.
+  // A dynamic loader runs in this case, with the program as its argument.
   CHECK(started_as("./program", home.path()) == home.path() / "./program");
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("signals_that_were_ignored_stay_ignored") {
   {
     signal_watch signals;
     CHECK((action_of(SIGTERM).sa_handler == SIG_IGN));
-    CHECK((action_of(SIGCHLD).sa_handler != SIG_IGN)); // Else no child could be waited for.
+    CHECK((action_of(SIGCHLD).sa_handler != SIG_IGN)); // Otherwise waitpid() finds no child.
     raise(SIGTERM);
     CHECK_FALSE(signals.wait(0ms));
   }

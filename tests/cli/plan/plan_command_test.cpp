@@ -34,7 +34,7 @@ struct folder {
   fs::path path;
 };
 
-/// What a command line comes to: an error's text, or "".
+/// Runs a command line; returns the error's text, or "" on success.
 std::string outcome(std::vector<std::string> words) {
   CLI::App app;
   const auto command = plan_command(app);
@@ -175,7 +175,7 @@ TEST_CASE("plan: a command line that cannot be used gives one line") {
            "no topology 'nope': it is no file, and known are pcie-4gpu, p3.16xlarge, dgx-2, "
            "2x8-100gbe, fat-tree, machine");
   CHECK_EQ(outcome({"--topology", "pcie-4gpu"}), "--bytes is required");
-  CHECK(outcome({"--bytes", "1MB"}).starts_with("nothing to plan: give --topology"));
+  CHECK(outcome({"--bytes", "1MB"}).starts_with("no plan was asked for: give --topology"));
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "0"}), "--workers"));
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--compress", "0.5"}), "--compress"));
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--slowest", "0"}), "--slowest"));
@@ -209,7 +209,7 @@ TEST_CASE("plan: the table shows the book's figures and a choice with its reason
     CAPTURE(part);
     CHECK(contains(text, part));
   }
-  CHECK(std::ranges::count(text, '\n') <= 24); // A screen.
+  CHECK(std::ranges::count(text, '\n') <= 24); // The plan fits one screen.
 }
 
 TEST_CASE("plan: this machine is measured") {
@@ -219,9 +219,9 @@ TEST_CASE("plan: this machine is measured") {
   const kernels::routing ways(*net);
   CHECK(ways.devices() >= 2);
   CHECK_EQ(ways.hosts(), 1);
-  CHECK(ways.rate(0, 1) > 1e7); // Any machine adds 10 MB in a second,
+  CHECK(ways.rate(0, 1) > 1e7); // Any machine adds 10 MB in 1 s.
   CHECK(ways.rate(0, 1) < 1e13);
-  CHECK(ways.latency_seconds(0, 1) > 0); // and wakes a thread in one.
+  CHECK(ways.latency_seconds(0, 1) > 0); // Any machine wakes a thread within 1 s.
   CHECK(ways.latency_seconds(0, 1) < 1);
 }
 
@@ -260,13 +260,13 @@ TEST_CASE("plan: sizes of a parameter server") {
   CHECK_EQ(sizes.disk_bytes, doctest::Approx(480e6));
   CHECK_EQ(sizes.ring_seconds, doctest::Approx(0.24));
 
-  needs.servers = 8; // Half the time: O(workers / servers).
+  needs.servers = 8; // The time halves: O(workers / servers).
   CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.32));
   needs.workers = 32;
   CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.64));
   needs.state_per_weight = 2;
   CHECK_EQ(plan::sizes_of(needs).disk_bytes, doctest::Approx(3 * 480e6));
-  needs.replicas = 2; // Twice the pushes; recovery is a copy of 2 * 480 MB / 8 from others.
+  needs.replicas = 2; // Pushes double; recovery copies 2 * 480 MB / 8 from other replicas.
   CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.768));
   CHECK_EQ(plan::sizes_of(needs).read_seconds, 0);
   CHECK_EQ(plan::sizes_of(needs).refill_seconds, doctest::Approx(0.096));
@@ -306,7 +306,7 @@ TEST_CASE("plan: the consistency follows communication and the slowest worker") 
   CHECK(advice_for(one_server, sizes_of(one_server)).strategy.starts_with("all-reduce in a ring"));
   CHECK(contains(plan::sizing_text(one_server), "O(workers / servers)"));
   auto alone = one_server;
-  alone.workers = 1; // Has nobody to make a ring with.
+  alone.workers = 1; // A ring needs two workers.
   CHECK(advice_for(alone, sizes_of(alone)).strategy.starts_with("parameter server"));
 }
 

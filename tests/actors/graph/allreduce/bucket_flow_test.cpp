@@ -17,7 +17,7 @@ namespace troupe::bucket_flow_test {
 
 namespace {
 
-using numbers = std::vector<std::vector<float>>; // By rank.
+using numbers = std::vector<std::vector<float>>; // Indexed by rank.
 
 constexpr std::size_t no_limit = ~std::size_t{0};
 
@@ -26,7 +26,7 @@ struct message_on_way {
   flow_plan::own_step what;
 };
 
-/// Ranks that add up the same parts; each becomes ready whenever chance has it.
+/// Ranks that add up the same parts; each part becomes ready at a random time.
 struct model_ranks {
   model_ranks(const std::vector<kernels::schedule>& what, std::vector<numbers> begun,
               std::size_t leaving_max, std::uint32_t seed)
@@ -50,7 +50,7 @@ struct model_ranks {
     return std::span{buffer}.subspan(range.begin, range.size);
   }
 
-  /// False: nothing can be done.
+  /// Makes one step; returns false if none is possible.
   bool do_something() {
     if (!unready.empty() && random() % 8 == 0)
       return make_ready();
@@ -106,12 +106,12 @@ struct model_ranks {
   }
 
   const std::vector<kernels::schedule>& plans;
-  std::vector<numbers> buffers; ///< By part.
+  std::vector<numbers> buffers; ///< Indexed by part.
   std::mt19937 random;
   std::uint32_t ranks;
-  std::vector<std::vector<flow_plan>> own; ///< By rank, then part.
+  std::vector<std::vector<flow_plan>> own; ///< Indexed by rank, then part.
   std::vector<bucket_flow> flows;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> unready; ///< Rank and part.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> unready; ///< Pairs of rank and part.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<message_on_way>> on_way;
   std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>>> inboxes;
 };
@@ -124,7 +124,7 @@ const kernels::schedule one_way{
   2,
   {{0, 1, 0, kernels::step_kind::copy}, {0, 1, 1, kernels::step_kind::copy}}};
 
-/// Rank 0's of three such parts, of 10 numbers each.
+/// Rank 0's flow of three parts with that schedule, 10 numbers each.
 struct three_parts {
   explicit three_parts(std::size_t leaving_max) {
     for (auto& part : buffers)
@@ -132,7 +132,7 @@ struct three_parts {
     flow = bucket_flow{parts, leaving_max};
   }
 
-  /// The part of the next chunk that leaves; -1: none may.
+  /// Returns the part of the next chunk that may leave; -1 if none may.
   int next() {
     const auto now = flow.next();
     return now ? static_cast<int>(now->part) : -1;
@@ -194,7 +194,7 @@ TEST_CASE("of_what_is_ready_the_most_urgent_part_leaves_first") {
 }
 
 TEST_CASE("a_part_that_becomes_ready_late_overtakes_what_has_not_left_for_want_of_room") {
-  three_parts own{5}; // One chunk at a time.
+  three_parts own{5}; // One chunk may be on its way at a time.
   own.flow.ready(2);
   own.flow.ready(1);
   CHECK_EQ(own.next(), 1);

@@ -72,7 +72,7 @@ numbers begin_of(std::uint32_t ranks, std::size_t count) {
 TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
   for (const bool tcp : {false, true})
     for (const std::uint32_t ranks : {2u, 3u, 4u}) {
-      // The largest ones have chunks that go by the arena, or leave in pieces.
+      // The largest counts have chunks that go by the arena, or leave in pieces.
       const std::array counts{std::size_t{0}, std::size_t{1}, std::size_t{1000},
                               std::size_t{600'000}};
       const auto plans = kernels::all_of(ranks, 2);
@@ -109,7 +109,7 @@ TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
 
 TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes") {
   constexpr std::uint32_t ranks = 3;
-  // Some leave at once, some by the arena, some are more than may be on their way at a time.
+  // Some parts leave at once, some by the arena. Some exceed the bytes that may be on their way.
   const std::array counts{std::size_t{700'000}, std::size_t{1}, std::size_t{40'000}, std::size_t{0},
                           std::size_t{300'000}};
   for (const bool tcp : {false, true}) {
@@ -133,7 +133,7 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
         for (std::size_t i = 0; i < counts.size(); ++i)
           parts.push_back({&plans[i], buffers[i]});
         team->begin(parts);
-        // The first one is left for finish(); another rank has other ones ready, or none.
+        // Part 0 is left for finish(). Other ranks have other parts ready, or none.
         for (auto part = static_cast<std::uint32_t>(counts.size()); part-- > 0;) {
           buffers[part] = begin_of(ranks, counts[part])[rank];
           if (random() % 3 == 0)
@@ -159,20 +159,20 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
 }
 
 TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
-  // Each rank needs the sum of the second part before it says what its first part is.
+  // Each rank needs the second part's sum before it has the values of its first part.
   meeting place{2};
   auto options = options_of(false);
-  options.links.silence_timeout = 1h; // No sign of life wakes the links' thread by chance.
+  options.links.silence_timeout = 1h; // Signs of life would wake the links' thread by chance.
   on_threads(2, [&](std::uint32_t rank) {
     auto team = *place.form(rank, options);
     const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
-    for (int round = 0; round < 5; ++round) { // In the first ones something else may wake it.
+    for (int round = 0; round < 5; ++round) { // Other events may wake it in the first rounds.
       std::vector<float> first{rank == 0 ? 5.0f : 0.0f};
       std::vector<float> late{rank == 0 ? 1.0f : 10.0f};
       const std::array parts{sum_part{&plan, first}, sum_part{&plan, late}};
       team->begin(parts);
       team->ready(1);
-      std::atomic_ref<float> seen{late[0]}; // Written by the team's thread meanwhile.
+      std::atomic_ref<float> seen{late[0]}; // The team's thread writes it meanwhile.
       const auto until = std::chrono::steady_clock::now() + 10s;
       while (seen.load() < 11 && std::chrono::steady_clock::now() < until)
         std::this_thread::yield();
@@ -188,22 +188,22 @@ TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go
   for (const bool tcp : {false, true}) {
     meeting place{3};
     auto options = options_of(tcp);
-    options.parting = 1min; // Nobody waits for a rank that has not done its part.
+    options.parting = 1min; // No rank waits that long for a rank that has not done its part.
     options.deadline = 20s;
     std::vector<errc> ends(3, errc{});
     on_threads(3, [&](std::uint32_t rank) {
       const std::array ring{kernels::ring_in_order(3)};
       const auto plan = plan_of_rank(kernels::rings(ring, 4), rank);
-      // Freed as soon as the team may not use them any more.
+      // The values are freed as soon as the team may no longer use them.
       auto values = std::make_unique<numbers>(2, std::vector<float>(3'000'000, 1.0f));
       auto team = *place.form(rank, options);
       const std::array parts{sum_part{&plan, (*values)[0]}, sum_part{&plan, (*values)[1]}};
-      std::vector<float> one(1); // Once it is added up all ranks have come.
+      std::vector<float> one(1); // After this sum all ranks have come.
       auto summed = team->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
-      if (summed) { // Else this rank was so late that another one has already ended.
+      if (summed) { // Otherwise another rank ended before this one came.
         team->begin(parts);
         team->ready(1);
-        if (rank == 1) { // In the midst of computing.
+        if (rank == 1) { // This rank ends while it computes.
           team.reset();
           values.reset();
           return;
@@ -213,7 +213,7 @@ TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go
       values.reset();
       if (!summed)
         ends[rank] = summed.error().code;
-      std::this_thread::sleep_for(20ms); // In which a team that still used them would be seen.
+      std::this_thread::sleep_for(20ms); // Time to see a team that still uses the values.
     });
     CHECK_EQ(ends[0], errc::peer_lost);
     CHECK_EQ(ends[2], errc::peer_lost);
@@ -253,7 +253,7 @@ TEST_CASE("a_rank_that_ends_ends_the_sum_of_the_others") {
     auto summed = team->sum(plan, values);
     if (rank == 1)
       return;
-    if (summed) // Else this rank was so late that another one has already failed and ended.
+    if (summed) // Otherwise another rank has already failed and ended.
       summed = team->sum(plan, values);
     const auto again = team->sum(plan, values);
     if (!summed && !again && again.error().code == summed.error().code)
@@ -264,7 +264,7 @@ TEST_CASE("a_rank_that_ends_ends_the_sum_of_the_others") {
 }
 
 TEST_CASE("a_rank_that_has_done_its_part_ends_without_disturbing_the_others") {
-  // Each time another rank is the first to have all, and many megabytes are still on their way.
+  // In each round another rank has its result first, while many megabytes are on their way.
   for (std::uint32_t round = 0; round < 8; ++round) {
     meeting place{3};
     std::vector<std::string> wrong(3);
@@ -324,7 +324,7 @@ TEST_CASE("ranks_over_links_with_other_counts_or_schedules_fail") {
       const auto summed = team->sum(plan_of_rank(plan, rank), values);
       texts[rank] = summed ? "" : summed.error().text;
     });
-    // One of them may have seen the other one end.
+    // One rank may have seen only the other's end.
     CHECK_NE(texts[0], "");
     CHECK_NE(texts[1], "");
     CHECK((texts[0] + texts[1]).find(other_plan ? "by another schedule" : "numbers, this rank")
@@ -340,7 +340,7 @@ TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_sti
   std::atomic<bool> gave_up{false};
   on_threads(ranks, [&](std::uint32_t rank) {
     auto options = options_of(false);
-    if (rank == 0) { // Has links with rank 1, while rank 2 is not there.
+    if (rank == 0) { // It has a link to rank 1; rank 2 is absent.
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {1}}};
       for (int i = 0; i < 3; ++i) {
         auto once = options;
@@ -376,7 +376,7 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
     const auto listener = fcntl(place.listeners[rank], F_DUPFD_CLOEXEC, 0);
     auto team = place.form(rank, options);
     REQUIRE(team);
-    if (rank == 0) { // A second one of it comes, while the first is still there.
+    if (rank == 0) { // A second start of rank 0 comes while the first is alive.
       is_formed.wait(false);
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
       options.forming = 2s;
@@ -409,7 +409,7 @@ TEST_CASE("who_needs_nothing_of_the_others_may_be_sums_ahead_of_them") {
     };
     if (rank == 1) {
       is_ahead.wait(false);
-      std::this_thread::sleep_for(50ms); // What was sent arrives.
+      std::this_thread::sleep_for(50ms); // The chunks of rank 0 arrive.
     }
     for (int i = 1; i <= 3; ++i)
       adds(from_0, rank == 0 ? static_cast<float>(i) : 0, static_cast<float>(i));

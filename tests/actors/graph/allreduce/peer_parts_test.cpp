@@ -15,7 +15,7 @@ namespace troupe::peer_parts_test {
 
 namespace {
 
-/// Two layers, of which the bias of each is small.
+/// Two layers; the bias of each is small.
 constexpr std::size_t sizes[] = {20'000, 100, 30'000, 10};
 constexpr std::size_t remarks_end = 16;
 
@@ -42,9 +42,9 @@ job_spec job_of(float clip_norm_of_last_layer = 0) {
   return job;
 }
 
-/// What all trainers of a test do.
+/// The behaviour of all trainers of a test.
 struct behaviour {
-  std::vector<std::size_t> order{3, 2, 1, 0}; ///< In which tables are computed and told of.
+  std::vector<std::size_t> order{3, 2, 1, 0}; ///< Order in which tables are computed and announced.
   std::uint64_t bad_batch = ~std::uint64_t{0};
   std::size_t bad_table = 0;
 };
@@ -55,11 +55,11 @@ public:
 
   double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
     for (std::size_t table = 0; table < gradients.size(); ++table)
-      std::ranges::fill(gradients[table], -1.0f); // To be seen by who looks too early.
+      std::ranges::fill(gradients[table], -1.0f); // -1 shows a read that comes too early.
     for (const auto table : how_.order) {
       compute(work, table, parameters[table], gradients[table]);
       work.ready(table);
-      work.ready(table); // Not of use, not harmful.
+      work.ready(table); // A second call has no effect.
     }
     for (std::size_t table = 0; table < gradients.size(); ++table)
       if (std::ranges::count(how_.order, table) == 0)
@@ -86,7 +86,8 @@ struct ranks_of {
         job, [&how] { return std::make_unique<layered>(how); }, rank));
   }
 
-  /// Of all ranks; what left early is added up as it was then.
+  /// Adds up the gradients of all ranks. A part that left early counts with its values of that
+  /// time.
   void add_up(bool overlapping) {
     std::vector<std::vector<float>> sums;
     for (const auto part : models[0]->parts())
@@ -101,7 +102,7 @@ struct ranks_of {
         REQUIRE(model->compute(false, [&](std::uint32_t part) {
           early.push_back(part);
           add(*model, part);
-          std::ranges::fill(model->parts()[part], 1e6f); // Now another one's.
+          std::ranges::fill(model->parts()[part], 1e6f); // The communicator owns the part now.
         }));
       else
         REQUIRE(model->compute(false));
@@ -135,7 +136,7 @@ struct ranks_of {
   std::vector<std::unique_ptr<rank_model>> models;
 };
 
-/// Both ranks over links, each on a thread, to the end of the job. Returns what they end in.
+/// Trains both ranks over links, each on a thread, to the job's end. Returns their final checksums.
 std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour& how) {
   std::vector<int> listeners;
   std::vector<endpoint> addresses;
@@ -171,7 +172,7 @@ TEST_CASE("small_tables_share_the_part_of_the_one_before_and_the_first_part_has_
   const ranks_of ranks{job_of(), how};
   const auto& parts = ranks.models[0]->parts();
   REQUIRE_EQ(parts.size(), 2);
-  CHECK_EQ(parts[0].size(), remarks_end + 20'000 + 112); // In whole cache lines.
+  CHECK_EQ(parts[0].size(), remarks_end + 20'000 + 112); // Sizes are whole cache lines.
   CHECK_EQ(parts[1].size(), 30'000 + 16);
   CHECK_EQ(parts[0].data(), ranks.models[0]->sum().data());
   CHECK_EQ(ranks.models[0]->sum().size(), parts[0].size() + parts[1].size());
@@ -185,7 +186,7 @@ TEST_CASE("a_part_is_told_of_once_when_all_of_its_tables_are_complete") {
     auto& model = *ranks.models[0];
     std::vector<std::vector<float>> told;
     REQUIRE(model.compute(false, [&](std::uint32_t part) {
-      CHECK_EQ(part, 1); // The first one is told of by the return.
+      CHECK_EQ(part, 1); // compute() announces part 0 by returning.
       told.emplace_back(model.parts()[1].begin(), model.parts()[1].end());
     }));
     CHECK_EQ(told.size(), std::ranges::count(order, 2) * std::ranges::count(order, 3));
@@ -229,8 +230,8 @@ TEST_CASE("a_gradient_that_turns_out_not_to_be_finite_once_parts_left_counts_as_
     early.add_up(true);
     late.add_up(false);
     for (auto& model : early.models) {
-      // Both ranks hear of it, also the one whose own gradient is finite; in the last layer it is
-      // seen before anything left.
+      // Both ranks hear of it, even the rank whose own gradient is finite. In the last layer the
+      // fault is seen before any part left.
       CHECK_EQ(model->spoiled(), bad_table < 2);
     }
     CHECK_FALSE(late.models[0]->spoiled());
@@ -240,7 +241,7 @@ TEST_CASE("a_gradient_that_turns_out_not_to_be_finite_once_parts_left_counts_as_
     for (auto* ranks : {&early, &late})
       for (auto& model : ranks->models) {
         CHECK_EQ(model->step().unusable, 1);
-        CHECK_EQ(model->refused(), model == ranks->models[1]); // Its own gradient alone.
+        CHECK_EQ(model->refused(), model == ranks->models[1]); // Only rank 1 refused a gradient.
       }
     CHECK_EQ(early.models[0]->checksum(), late.models[0]->checksum());
     CHECK_EQ(early.models[1]->checksum(), late.models[0]->checksum());

@@ -13,7 +13,7 @@ namespace troupe::rank_model_test {
 
 namespace {
 
-constexpr std::size_t weights = 9000; // In more than one block.
+constexpr std::size_t weights = 9000; // More than one block.
 
 job_spec job_of(optimizer_kind kind, std::uint32_t workers) {
   table_spec table;
@@ -35,7 +35,7 @@ job_spec job_of(optimizer_kind kind, std::uint32_t workers) {
   return job;
 }
 
-/// d(loss)/d(w[i]) = w[i] / 2 + batch + i / 9000.
+/// Returns d(loss)/d(w[i]) = w[i] / 2 + batch + i / 9000.
 float slope(float weight, std::uint64_t batch, std::size_t i) {
   return weight / 2 + static_cast<float>(batch) + static_cast<float>(i) / weights;
 }
@@ -60,7 +60,7 @@ std::vector<float> parameters_of(const rank_model& model) {
   return all;
 }
 
-/// One clock of all ranks.
+/// Takes the step of one clock on all ranks.
 void step_all(std::vector<std::unique_ptr<rank_model>>& ranks) {
   for (auto& rank : ranks)
     REQUIRE(rank->compute(false));

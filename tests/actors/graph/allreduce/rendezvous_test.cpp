@@ -17,7 +17,7 @@ TEST_CASE("a_rank_reaches_for_those_behind_it_and_each_once") {
   CHECK_EQ(meeting.wanted(), ranks{2, 3});
   meeting.connecting(2, link(20));
   CHECK_EQ(meeting.wanted(), ranks{3});
-  CHECK_FALSE(meeting.lost(link(20))); // Nobody listened there.
+  CHECK_FALSE(meeting.lost(link(20))); // No process listened there.
   CHECK_EQ(meeting.wanted(), ranks{2, 3});
   meeting.connecting(2, link(21));
   meeting.opened(2, link(21));
@@ -36,7 +36,7 @@ TEST_CASE("a_team_is_formed_once_all_say_that_they_have_all_links") {
   CHECK(meeting.take_complete());
   CHECK_FALSE(meeting.take_complete());
   CHECK_FALSE(meeting.is_formed());
-  CHECK_EQ(meeting.first_missing(), 2); // It may have links of ranks that have given up.
+  CHECK_EQ(meeting.first_missing(), 2); // Rank 2 may have links to ranks that gave up.
   meeting.complete(2);
   CHECK(meeting.is_formed());
   CHECK_FALSE(meeting.first_missing());

@@ -18,13 +18,14 @@ using kernels::range_of_chunk;
 using kernels::schedule;
 using numbers = std::vector<std::vector<float>>;
 
-/// A message that is read from its sender's buffer when it arrives, as late as can be.
+/// A message that is read from its sender's buffer on arrival, as late as possible.
 struct message_on_way {
   std::uint32_t number;
   kernels::schedule_step step;
 };
 
-/// Ranks with buffers of their own; messages of a pair arrive in order, else anything goes.
+/// Ranks with buffers of their own. Messages of a pair arrive in order; all else may be in any
+/// order.
 struct model_ranks {
   model_ranks(const schedule& what, numbers begun, std::uint32_t seed)
       : plan(what), buffers(std::move(begun)), random(seed) {
@@ -39,7 +40,7 @@ struct model_ranks {
     return std::span{buffers[rank]}.subspan(range.begin, range.size);
   }
 
-  /// False: nothing can be done.
+  /// Makes one step; returns false if none is possible.
   bool do_something() {
     std::vector<std::uint32_t> order(plan.devices);
     for (std::uint32_t i = 0; i < order.size(); ++i)

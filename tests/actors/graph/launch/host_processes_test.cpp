@@ -57,20 +57,20 @@ TEST_CASE("servers_that_are_added_and_that_nobody_runs_are_started_on_the_main_h
       one.member = {role::server, index, incarnation};
       job.members.push_back(one);
     };
-    have(0, absent);  // About to come.
-    have(1, absent);  // It is another host's.
-    have(2, present); // This one too, and nobody asked for it.
+    have(0, absent);  // Server 0 is starting here.
+    have(1, absent);  // Server 1 is another host's.
+    have(2, present); // Server 2 is too; no option asked for it.
     have(3, absent);
     CHECK(here.follow(job, is_main, 0s).empty());
     CHECK(here.running() == (is_main ? 2 : 1));
-    job.members[2].member.incarnation = absent; // It is lost, and its host's to start again.
+    job.members[2].member.incarnation = absent; // Server 2 is lost; its host restarts it.
     CHECK(here.follow(job, is_main, 0s).empty());
     CHECK(here.running() == (is_main ? 2 : 1));
     job.draining = {{0}, {1}, {2}, {3}};
     CHECK(here.follow(job, is_main, 0s).empty());
     job.draining.clear();
     job.servers = {{0}, {2}, {3}};
-    CHECK(here.follow(job, is_main, 0s).empty()); // It left that host for good and comes here.
+    CHECK(here.follow(job, is_main, 0s).empty()); // Server 2 left its host and starts here.
     CHECK(here.running() == (is_main ? 3 : 1));
     here.kill_all();
   }
@@ -82,7 +82,8 @@ TEST_CASE("planned_kills_are_carried_out_once_and_when_it_is_time") {
   host_processes here{options, {}};
   CHECK(here.kill_planned(10s, 10s).empty());
   CHECK(here.kill_planned(10s, 11s)
-        == std::vector<std::string>{"killing server 0", "server 0 does not run here"});
+        == std::vector<job_event>{{event_kind::kill_injected, {{"member", "server 0"}}},
+                                  note_of("server 0 does not run here")});
   CHECK(here.kill_planned(10s, 12s).empty());
   CHECK(here.kill_planned(10s, 13s).size() == 2);
   CHECK(here.kill_planned(10s, 99s).empty());

@@ -26,7 +26,7 @@ TEST_CASE("a process that was given up and still runs after 5 s hangs") {
   CHECK(watch.find(running, members(0), 10s).empty());
   CHECK(watch.find(running, members(0), 15s).empty());
   CHECK(watch.find(running, members(0), 15001ms) == std::vector{worker});
-  CHECK(watch.find(running, members(0), 15100ms).empty()); // Told once; its death is under way.
+  CHECK(watch.find(running, members(0), 15100ms).empty()); // Told once; the kill is under way.
 }
 
 TEST_CASE("who comes back does not hang") {

@@ -1,4 +1,5 @@
-// The launcher's decisions; the test is the coordinator, the processes, the evaluate and the clock.
+// Tests the launcher's decisions. The test plays the coordinator, the processes, the evaluator and
+// the clock.
 #include "actors/graph/launch/job_monitor.hpp"
 
 #include "doctest/doctest.h"
@@ -11,7 +12,7 @@ using standing = job_monitor::standing;
 
 namespace {
 
-using lines = std::vector<std::string>;
+using job_events = std::vector<job_event>;
 
 struct fixture {
   explicit fixture(watch_options options = {false, true, 10, "1.2.3.4:5"}) : watch(options, 0s) {}
@@ -24,8 +25,8 @@ struct fixture {
     news.desired_state.phase = phase;
     return follow();
   }
-  void tell(const std::string& event) {
-    news.desired_state.events.push_back(event);
+  void tell(const std::string& text) {
+    news.desired_state.events.push_back(note_of(text));
     ++news.desired_state.events_total;
   }
 
@@ -36,6 +37,10 @@ struct fixture {
 
 supervisor::loss loss_of(role what, std::uint32_t index, std::uint64_t incarnation = 1) {
   return {{what, index, {incarnation}}, 0, 0s, 0s, "killed by signal 9"};
+}
+
+job_events lost(const std::string& member) {
+  return {{event_kind::process_ended, {{"member", member}, {"reason", "killed by signal 9"}}}};
 }
 
 } // namespace
@@ -73,11 +78,11 @@ TEST_CASE("one_judgement_at_a_time_is_asked_for_and_the_last_one_once") {
   f.news.desired_state.batches_done = 10;
   CHECK(f.follow(job_phase::training).evaluate == 1);
   f.news.desired_state.batches_done = 20;
-  CHECK_FALSE(f.follow().evaluate); // The first one is still at it.
+  CHECK_FALSE(f.follow().evaluate); // The first evaluation still runs.
   f.news.desired_state.batches_done = 30;
   CHECK_FALSE(f.watch.on_evaluated(""));
   CHECK(f.follow().evaluate == 3);
-  CHECK_FALSE(f.watch.on_evaluated("no answer")); // The next pass may have more luck.
+  CHECK_FALSE(f.watch.on_evaluated("no answer")); // The next pass is evaluated all the same.
   CHECK_FALSE(f.follow().evaluate);
   CHECK(f.follow(job_phase::finished).evaluate == 3);
   CHECK(f.watch.on_evaluated(""));
@@ -104,24 +109,23 @@ TEST_CASE("each_event_is_shown_once_also_those_of_a_new_coordinator") {
   fixture f;
   f.tell("one");
   f.tell("two");
-  CHECK(f.follow().events == lines{"one", "two"});
+  CHECK(f.follow().events == job_events{note_of("one"), note_of("two")});
   CHECK(f.follow().events.empty());
   f.tell("three");
   f.news.desired_state.events.erase(f.news.desired_state.events.begin());
-  CHECK(f.follow().events == lines{"three"});
-  f.news.desired_state.events = {"nine", "ten"}; // Some were missed.
+  CHECK(f.follow().events == job_events{note_of("three")});
+  f.news.desired_state.events = {note_of("nine"), note_of("ten")}; // Some were missed.
   f.news.desired_state.events_total = 10;
-  CHECK(f.follow().events == lines{"nine", "ten"});
+  CHECK(f.follow().events == job_events{note_of("nine"), note_of("ten")});
   f.news.term = 2;
-  f.news.desired_state.events = {"one again"};
+  f.news.desired_state.events = {note_of("one again")};
   f.news.desired_state.events_total = 1;
-  CHECK(f.follow().events == lines{"one again"});
+  CHECK(f.follow().events == job_events{note_of("one again")});
 }
 
 TEST_CASE("a_lost_member_is_shown_and_reported") {
   fixture f;
-  CHECK(f.watch.process_lost(loss_of(role::worker, 3)).events
-        == lines{"worker 3 lost: killed by signal 9"});
+  CHECK(f.watch.process_lost(loss_of(role::worker, 3)).events == lost("worker 3"));
   REQUIRE(f.watch.report().deaths.size() == 1);
   CHECK(f.watch.report().deaths[0].member == member_id{role::worker, 3, {1}});
 }
@@ -139,12 +143,12 @@ TEST_CASE("a_lost_coordinator_is_back_when_a_newer_one_has_gathered_its_members"
   f.follow(job_phase::training);
   f.watch.process_lost(loss_of(role::coordinator, 0));
   CHECK(f.watch.report().deaths.empty());
-  CHECK_FALSE(f.follow().coordinator_back); // What it said last arrives late.
+  CHECK_FALSE(f.follow().coordinator_back); // The lost coordinator's last message is late.
   f.news.term = 2;
   CHECK_FALSE(f.follow(job_phase::gathering).coordinator_back);
   const auto what = f.follow(job_phase::training);
   CHECK(what.coordinator_back);
-  CHECK(what.events == lines{"coordinator back"});
+  CHECK(what.events == job_events{{event_kind::coordinator_back, {}}});
   CHECK_FALSE(f.follow().coordinator_back);
 }
 
@@ -154,9 +158,9 @@ TEST_CASE("where_a_standby_is_lost_the_coordinator_was_there_all_the_time") {
   f.now = 1s;
   f.watch.process_lost({{role::coordinator, 1, {5}}, 0, 1s, 1s, "killed by signal 9"});
   f.now = 1500ms;
-  CHECK_FALSE(f.follow().coordinator_back); // What the lost one said last, perhaps.
+  CHECK_FALSE(f.follow().coordinator_back); // It may be the lost one's last message.
   f.now = 1501ms;
-  CHECK_FALSE(f.watch.follow(f.news, f.now).coordinator_back); // The same words again.
+  CHECK_FALSE(f.watch.follow(f.news, f.now).coordinator_back); // The same message again.
   const auto what = f.follow();
   CHECK(what.coordinator_back);
   CHECK(what.events.empty());
@@ -170,12 +174,11 @@ TEST_CASE("a_lost_standby_is_called_one") {
   f.news.desired_state.coordinator = 1;
   f.follow(job_phase::training);
   CHECK(f.watch.process_lost(loss_of(role::coordinator, 0)).events
-        == lines{"standby coordinator 0 lost: killed by signal 9"});
-  CHECK(f.watch.process_lost(loss_of(role::coordinator, 1)).events
-        == lines{"coordinator 1 lost: killed by signal 9"});
+        == lost("standby coordinator 0"));
+  CHECK(f.watch.process_lost(loss_of(role::coordinator, 1)).events == lost("coordinator 1"));
   auto deposed = loss_of(role::coordinator, 0); // Another one leads by now.
   deposed.deposed = true;
-  CHECK(f.watch.process_lost(deposed).events == lines{"coordinator lost: killed by signal 9"});
+  CHECK(f.watch.process_lost(deposed).events == lost("coordinator"));
 }
 
 TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_coordinator") {
@@ -185,7 +188,7 @@ TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_c
   CHECK(f.watch.report().failed == "server 0: the disk is full");
   CHECK(f.watch.failure() == "server 0: the disk is full");
   CHECK(f.watch.look(3s, 5) == standing::running);
-  CHECK(f.watch.look(3001ms, 5) == standing::over); // Nobody is there to tell the others.
+  CHECK(f.watch.look(3001ms, 5) == standing::over); // No coordinator is there to tell the others.
   CHECK(f.watch.exit_status() == 1);
   fixture heard;
   heard.watch.give_up("server 0: the disk is full", 1s);
@@ -217,9 +220,9 @@ TEST_CASE("a_silent_coordinator_is_told_once") {
   CHECK(f.watch.follow(f.news, f.now).events.empty());
   f.now = 5001ms;
   CHECK(f.watch.follow(f.news, f.now).events
-        == lines{"no word from the coordinator at 1.2.3.4:5 for 5 s"});
+        == job_events{{event_kind::coordinator_silent, {{"address", "1.2.3.4:5"}}}});
   CHECK(f.watch.follow(f.news, f.now).events.empty());
-  CHECK(f.follow().events == lines{"the coordinator answers again"});
+  CHECK(f.follow().events == job_events{{event_kind::coordinator_answers, {}}});
 }
 
 TEST_CASE("a_coordinator_that_hangs_is_killed_but_not_for_a_pause_of_the_launcher") {
@@ -233,7 +236,7 @@ TEST_CASE("a_coordinator_that_hangs_is_killed_but_not_for_a_pause_of_the_launche
   f.follow(job_phase::training);
   CHECK(killed_by(20s) == 0);
   CHECK(killed_by(21s) == 1);
-  CHECK(killed_by(41s) == 0); // Its successor has as long.
+  CHECK(killed_by(41s) == 0); // Its successor has 20 s as well.
   CHECK(killed_by(42s) == 1);
   f.now = 100s;
   CHECK(killed_by(120s) == 0);
@@ -325,7 +328,7 @@ TEST_CASE("who_joined_judges_nothing_and_leaves_a_job_that_is_silent") {
   CHECK(unanswered.watch.exit_status() == 1);
   f.now = 8s;
   CHECK_FALSE(f.follow(job_phase::finished).evaluate);
-  f.watch.follow(f.news, 20s); // Known already: no sign of life.
+  f.watch.follow(f.news, 20s); // Old news is no sign of life.
   CHECK(f.watch.look(68s, 1) == standing::running);
   CHECK(f.watch.look(68'001ms, 1) == standing::abandoned);
 }

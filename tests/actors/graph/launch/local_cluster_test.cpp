@@ -1,4 +1,4 @@
-// Whole jobs in one process, on real threads.
+// Runs whole jobs in one process, on real threads.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/local_cluster.hpp"
 #include "actors/graph/make_job.hpp"
@@ -48,9 +48,9 @@ TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
         consistency{consistency_mode::asp, 0}, consistency{consistency_mode::hogwild, 0}}) {
     CAPTURE(to_string(sync));
     auto options = options_of(sync);
-    options.optimizer.learning_rate = 0.2f; // With more, gradients three steps old would diverge.
-    // Where nothing bounds staleness, a worker that a busy machine holds up brings its first
-    // gradient last, and moves what the other one has found.
+    options.optimizer.learning_rate = 0.2f; // At a higher rate, gradients three steps old diverge.
+    // With unbounded staleness, a worker that a busy machine delays pushes its first gradient last.
+    // That moves the values that the other worker has found.
     if (sync.mode == consistency_mode::asp || sync.mode == consistency_mode::hogwild)
       options.workers = 1;
     const auto found = train(options, to_three);
@@ -77,7 +77,7 @@ TEST_CASE("bsp_gives_the_same_bytes_each_time") {
 }
 
 TEST_CASE("every_codec_reaches_the_target") {
-  // Not asp: there it depends on how far the machine lets workers drift apart.
+  // In asp the result would depend on how far the machine lets workers drift apart.
   for (const std::string text : {"fp16", "bf16", "int8", "onebit", "topk:0.2", "randomk:0.5"}) {
     CAPTURE(text);
     auto options = options_of({consistency_mode::bsp, 0});

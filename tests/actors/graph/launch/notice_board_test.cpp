@@ -94,7 +94,7 @@ TEST_CASE("the next process of that name is told of anew") {
   CHECK(f.after(300ms).size() == 1);
   f.board.forget({role::worker, 1});
   f.say(1, "waits");
-  CHECK(f.after(300ms).empty()); // Not more often than every 5 s.
+  CHECK(f.after(300ms).empty()); // A line comes at most every 5 s.
   CHECK(f.after(5s) == lines{"worker 1: waits"});
 }
 

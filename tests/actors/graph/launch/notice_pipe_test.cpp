@@ -57,10 +57,10 @@ TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
   CHECK(pipe.read().empty());
   writer.say("etcd", "waits");
   CHECK(pipe.read() == notices{{server, "etcd", "waits"}});
-  for (int i = 0; i < 100'000; ++i) // More than a pipe holds.
+  for (int i = 0; i < 100'000; ++i) // More notices than a pipe holds.
     writer.say("etcd", "waits");
   CHECK(pipe.read().size() > 100);
-  notice_writer{-1, server}.say("etcd", "waits"); // Nobody hears it.
+  notice_writer{-1, server}.say("etcd", "waits"); // The notice is dropped.
 }
 
 } // namespace notice_pipe_test

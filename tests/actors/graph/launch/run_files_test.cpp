@@ -1,4 +1,4 @@
-// The files of a run that actors/graph writes and reads.
+// Tests the files of a run that actors/graph writes and reads.
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "serialization/layout.hpp"
@@ -135,7 +135,7 @@ TEST_CASE("imported_parameters_are_checkpoint_1_with_nothing_trained") {
     CAPTURE(name);
     std::filesystem::remove_all(checkpoints);
     std::filesystem::create_directories(checkpoints);
-    // In another order than the job's.
+    // The tensors are in another order than the job's.
     REQUIRE(storage::write_tensors(folder.path() / name,
                                    {tensor_of("bias", {5}), tensor_of("w", {9000})}));
     REQUIRE(import_parameters(folder.path() / name, checkpoints, job));

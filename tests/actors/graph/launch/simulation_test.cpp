@@ -1,4 +1,4 @@
-// Virtual time, lines, and whole jobs that are the same each time.
+// Tests virtual time, lines, and whole jobs that are the same each time.
 #include "actors/graph/launch/simulation.hpp"
 
 #include "actors/graph/launch/actor_config.hpp"
@@ -37,7 +37,7 @@ struct simulated_system {
 struct outcome {
   std::vector<std::vector<float>> parameters;
   time_point took{0};
-  /// Of each chain its pushes, in order: time, worker, batch, and the version that it had read.
+  /// The pushes of each chain, in order: time, worker, batch, and the version that was read.
   std::vector<std::vector<std::array<std::uint64_t, 4>>> order;
 
   bool operator==(const outcome&) const = default;
@@ -188,7 +188,7 @@ TEST_CASE("a_seed_has_one_history_and_another_one_another") {
     const auto other = train(options, 2);
     CHECK(first.order != other.order);
     CHECK(first.parameters != other.parameters);
-    // Chains need not agree, as in a cluster.
+    // Chains need not agree on an order, as in a cluster.
     CHECK(first.order.at(0) != first.order.at(1));
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("bsp_ends_in_the_same_bytes_in_every_history") {
   const auto first = train(options, 1);
   const auto other = train(options, 2);
   CHECK(first.parameters == other.parameters);
-  CHECK(first.order != other.order); // In time.
+  CHECK(first.order != other.order); // The times differ.
   options.servers = 1;
   CHECK(first.parameters == train(options, 1).parameters);
   options.servers = 3;
@@ -244,7 +244,7 @@ TEST_CASE("bsp_ends_in_the_same_bytes_in_every_history") {
   const auto slow = train(options, 1);
   CHECK(first.parameters == slow.parameters);
   CHECK(slow.took > first.took);
-  options.workers = 2; // Means of as many gradients each.
+  options.workers = 2; // Each step takes the mean of two gradients.
   CHECK(first.parameters != train(options, 1).parameters);
 }
 

@@ -1,4 +1,4 @@
-// Children are shells here; time is the test's.
+// Tests the supervisor with shells as children, under the test's clock.
 #include "actors/graph/launch/supervisor.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
@@ -50,7 +50,7 @@ struct fixture {
     return text.str();
   }
 
-  /// Logs cannot be opened meanwhile, not even by root.
+  /// Makes logs impossible to open, even for root.
   void block_log() const {
     std::filesystem::rename(folder.path() / "logs", folder.path() / "away");
     std::ofstream{folder.path() / "logs"} << "no directory";
@@ -74,9 +74,9 @@ TEST_CASE("a_process_runs_with_its_identity_and_its_output_in_a_log") {
   CHECK(f.supervise.running() == 1);
   CHECK(f.supervise.tick(f.now).empty());
   while (f.log().find('\n') == std::string::npos)
-    ; // It writes soon.
+    ; // The process writes soon.
   CHECK(f.log().find("--child 1:1:") == 0);
-  CHECK(f.log().find(":-1:") != std::string::npos); // No listener; then the pipe for notices.
+  CHECK(f.log().find(":-1:") != std::string::npos); // No listener (-1), then the notice pipe.
   CHECK(f.log().find(" --run-dir " + f.folder.path().string() + "\n") != std::string::npos);
 }
 

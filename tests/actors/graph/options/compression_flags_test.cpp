@@ -35,7 +35,7 @@ TEST_CASE("a_table_is_compressed_as_is_said_of_it_or_else_of_all") {
   options.compress = {{"", {encoding::topk, 0.1}}, {"b", {encoding::int8, 0}}};
   const auto made = **compression_of(options, mixed_job());
   CHECK(made.pushes
-        == std::vector<compression>{{encoding::topk, 0.1}, {encoding::int8, 0}, {}}); // No rows.
+        == std::vector<compression>{{encoding::topk, 0.1}, {encoding::int8, 0}, {}}); // Rows: f32.
   options.compress = {{"a", {}}};
   CHECK(!*compression_of(options, mixed_job()));
   options.compress_pulls = encoding::bf16;

@@ -17,12 +17,12 @@ TEST_CASE("--help has a title for each group of options, and fits 100 columns") 
   for (const auto* title : {"\nOptions:\n", "\nTraining:\n", "\nCluster:\n", "\nFiles:\n"})
     CHECK(help.find(title) != std::string::npos);
   CHECK(help.find("--child") == std::string::npos);
-  CHECK(help.find("-h,--help") == help.rfind("-h,--help")); // Not in each group again.
+  CHECK(help.find("-h,--help") == help.rfind("-h,--help")); // It is listed once only.
   CHECK(help.find("\n\n\n") == std::string::npos);
   std::istringstream lines{help};
   for (std::string line; std::getline(lines, line);)
     CHECK_MESSAGE(line.size() <= 100, line);
-  // A description that was cut in lines, of which the later ones begin where the first does.
+  // A description is cut into lines; the later lines begin in the column of the first.
   CHECK(help.find("or hogwild;\n" + std::string(30, ' ') + "allreduce") != std::string::npos);
 }
 

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The options that a command line gives; throws what the parse throws.
+/// Returns the options that a command line gives; throws the errors of the parse.
 run_options parsed(std::vector<std::string> words) {
   run_options options;
   CLI::App app;
@@ -20,7 +20,7 @@ run_options parsed(std::vector<std::string> words) {
   return options;
 }
 
-/// The line that ends the parse; empty where it succeeds.
+/// Returns the line that ends the parse; empty if it succeeds.
 std::string complaint(const std::vector<std::string>& words) {
   try {
     (void)parsed(words);
@@ -413,9 +413,9 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
           {"--coordinator-store", "etcd://a:1", "--standbys", "2", "--kill", "coordinator:2@1"})
           .empty());
   CHECK(rejection_of({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
-  // More workers than the job began with.
+  // A host may bring more workers than the job began with.
   CHECK(rejection_of({"--join", "127.0.0.1:1", "--here", "worker:9"}).empty());
-  // Hogwild pulls values ahead like asp, and ssp applies waiting pushes together like it.
+  // Hogwild pulls values ahead as asp does; ssp applies waiting pushes together as asp does.
   CHECK(rejection_of({"--sync", "hogwild", "--pull-ahead", "1"}).empty());
   CHECK(rejection_of({"--sync", "ssp:3", "--apply-batch", "16"}).empty());
   CHECK(rejection_of({"--sync", "bsp", "--pull-ahead", "0", "--apply-batch", "1"}).empty());

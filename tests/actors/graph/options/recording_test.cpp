@@ -86,7 +86,7 @@ TEST_CASE("a_record_begins_before_the_run_does") {
   CHECK(begin_recording(options, asp));
   CHECK(recording_of(options)->directory == folder.path() / "r");
   CHECK(begin_recording(options, asp).error().code == errc::in_use);
-  options.join = endpoint{"10.0.0.1", 4000}; // Another host of the job.
+  options.join = endpoint{"10.0.0.1", 4000}; // This is another host of the job.
   CHECK(begin_recording(options, asp));
 }
 

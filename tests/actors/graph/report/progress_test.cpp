@@ -56,7 +56,7 @@ struct close_file {
   void operator()(std::FILE* x) const { std::fclose(x); }
 };
 
-/// A stream that is no terminal, and what was written to it.
+/// A stream that is no terminal, and the text that was written to it.
 class captured {
 public:
   captured() : file_(std::tmpfile()) { REQUIRE(file_); }
@@ -163,7 +163,7 @@ TEST_CASE("progress_display writes at most one line per second where there is no
     display.show(x);
   }
   display.event("worker-0 died", 2500ms);
-  x.phase = job_phase::finished; // A new phase does not wait.
+  x.phase = job_phase::finished; // A new phase is shown at once.
   display.show(x);
   display.finish();
   const std::string text = out.text();
@@ -182,7 +182,7 @@ TEST_CASE("progress_display keeps control characters of events off the screen") 
 }
 
 TEST_CASE("progress_display redraws its block in place") {
-  captured out; // Says no size, so 80 columns are assumed.
+  captured out; // It has no size, so 80 columns are assumed.
   progress_display display{out.file(), true};
   display.show(half_way());
   const std::size_t rows = render(half_way(), 79, true).size();

@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-/// 10 batches a epoch, 20 in all; 2 servers, 2 workers.
+/// Returns a job of 10 batches a epoch, 20 in all, with 2 servers and 2 workers.
 job_spec small_job() {
   job_spec job;
   job.name = "small";
@@ -135,7 +135,7 @@ TEST_CASE("run_statistics adds up what dead processes had counted") {
   run.observe(state(job_phase::training, 9, {worker(0, 11, 4), server(0, 13, 4)}), 2s);
   const nlohmann::json all = report_of(run);
   CHECK(all["pushes"]["acknowledged"] == 9);
-  CHECK(all["pushes"]["applied"] == 4.5); // Of two servers one reported.
+  CHECK(all["pushes"]["applied"] == 4.5); // One of two servers reported.
   CHECK(all["bytes"]["sent"] == 900);
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("run_statistics counts a push once, however many chains the servers le
   run_statistics run{job};
   member_status w = worker(0, 1, 3);
   w.worker.pushes_refused = 2;
-  member_status s0 = server(0, 3, 6); // Heads of two chains each.
+  member_status s0 = server(0, 3, 6); // Each server is the head of two chains.
   s0.server.duplicates = 2;
   s0.server.refused = 2;
   run.observe(state(job_phase::training, 3, {w, s0, server(1, 4, 6)}), 1s);
@@ -189,7 +189,7 @@ TEST_CASE("run_statistics counts the batches in the values where there are no se
   run.without_servers();
   run.began_with(4);
   run.observe(state(job_phase::training, 6, {worker(0, 1, 1), worker(1, 1, 1)}), 1s);
-  // What the lost worker counted last nobody heard.
+  // The lost worker's last counts never arrived.
   run.observe(state(job_phase::training, 14, {worker(0, 1, 5), worker(1, 2, 0)}), 2s);
   CHECK(report_of(run)["pushes"]["applied"] == 10);
   CHECK(report_of(run)["servers"] == 0);
@@ -200,10 +200,10 @@ TEST_CASE("run_statistics takes a worker for recovered when its successor has pu
   run.job_started(1s);
   run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 2s);
   run.process_died({role::worker, 1, {1}}, 3s, 3020ms);
-  run.process_died({role::worker, 1, {1}}, 3s, 3500ms); // Seen twice, counted once.
+  run.process_died({role::worker, 1, {1}}, 3s, 3500ms); // The death is seen twice, counted once.
   CHECK_FALSE(all_recovered(run));
   CHECK(run.snapshot(3s).processes.at(0).dead);
-  // The coordinator does not know yet, and its old list still has the dead one.
+  // The coordinator has not heard of the death: its old list still has the dead worker.
   run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 3100ms);
   CHECK_FALSE(all_recovered(run));
   CHECK(run.snapshot(3s).processes.at(0).dead);
@@ -237,7 +237,7 @@ TEST_CASE(
   next.state = member_state::restoring;
   run.observe(state(job_phase::training, 5, {next}), 2100ms);
   next.state = member_state::active;
-  next.clock = 6; // The version of its checkpoint: no progress yet.
+  next.clock = 6; // The checkpoint's version: no progress yet.
   next.updates_rolled_back = 3;
   run.observe(state(job_phase::training, 5, {next}), 2200ms);
   CHECK_FALSE(all_recovered(run));
@@ -272,7 +272,7 @@ TEST_CASE("run_statistics recovers both deaths when the successor dies too") {
   run.process_died({role::worker, 0, {1}}, 1s, 1s);
   run.process_died({role::worker, 0, {2}}, 2s, 2s);
   run.observe(state(job_phase::training, 1, {worker(0, 2, 1)}), 2100ms);
-  CHECK_FALSE(all_recovered(run)); // That was the second one's last report.
+  CHECK_FALSE(all_recovered(run)); // The second start sent this before it died.
   run.observe(state(job_phase::training, 1, {worker(0, 3, 1)}), 2200ms);
   CHECK(all_recovered(run));
   CHECK(run.recoveries().size() == 2);
@@ -281,7 +281,7 @@ TEST_CASE("run_statistics recovers both deaths when the successor dies too") {
 TEST_CASE("run_statistics notices by its successor that a process of another host died") {
   run_statistics run{small_job()};
   run.job_started(1s);
-  run.observe(state(job_phase::training, 0, {worker(1, 0, 0)}), 1500ms); // Absent.
+  run.observe(state(job_phase::training, 0, {worker(1, 0, 0)}), 1500ms); // The worker is absent.
   run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 2s);
   run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 3s);
   run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 4s);
@@ -308,7 +308,7 @@ TEST_CASE("run_statistics does not take a server that left, or comes back later,
   };
   have({server(0, 1, 3), server(1, 1, 3)}, 1s);
   CHECK(run.snapshot(1s).processes.size() == 2);
-  run.process_died({role::server, 1, {1}}, 2s, 2s); // While it was drained: nobody starts it again.
+  run.process_died({role::server, 1, {1}}, 2s, 2s); // It was being drained, so it is not restarted.
   have({server(0, 1, 4)}, 3s);
   CHECK(all_recovered(run));
   CHECK(run.snapshot(3s).processes.size() == 1);
@@ -352,7 +352,7 @@ TEST_CASE("run_statistics takes rates over the last seconds only") {
   }
   const progress_snapshot now = run.snapshot(20s);
   CHECK(now.samples_per_second == doctest::Approx(100));
-  CHECK(now.bytes_per_second == doctest::Approx(2600)); // On links.
+  CHECK(now.bytes_per_second == doctest::Approx(2600)); // Bytes on links.
   CHECK(now.processes.at(0).bytes_per_second == doctest::Approx(3000));
 }
 

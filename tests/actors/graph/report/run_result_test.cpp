@@ -57,14 +57,14 @@ TEST_CASE("a_report_is_written_or_says_why_not") {
 TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
   run_options options;
   options.checkpoint_directory = "some/where";
-  CHECK(text_of_stop(0, options, false) == "stopped; nothing had been saved");
+  CHECK(text_of_stop(0, options, false) == "stopped; no checkpoint was written");
   CHECK(text_of_stop(3, options, false)
         == "stopped; continue with --resume --checkpoint some/where");
   options.export_file = "p.npz";
   CHECK(text_of_stop(0, options, false)
-        == "stopped; nothing had been saved; p.npz was not written: only a finished run exports "
+        == "stopped; no checkpoint was written; p.npz was not written: only a finished run exports "
            "parameters");
-  CHECK(text_of_stop(0, options, true) == "stopped; nothing had been saved");
+  CHECK(text_of_stop(0, options, true) == "stopped; no checkpoint was written");
 }
 
 TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
@@ -73,15 +73,14 @@ TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
   run.evaluated(1, 0.5, 0.75, std::nullopt, 1s);
   run.process_died({role::worker, 0, {1}}, 1s, 1s);
   CHECK(summary(run)
-        == "test accuracy 0.7500 after 1 of 1 passes\n0 of 1 lost processes recovered\n");
+        == "test accuracy 0.7500 after 1 of 1 epochs\n0 of 1 lost processes recovered\n");
 }
 
-TEST_CASE("a_kill_that_did_not_come_about_is_a_line") {
-  CHECK(lines_of_missed({}).empty());
-  CHECK(
-    lines_of_missed({{{role::worker, 1}, 2500ms}})
-    == std::vector<std::string>{
-      "--kill: worker 1 was not killed: the run ended first (planned after 2.5 s of training)"});
+TEST_CASE("a_kill_that_did_not_come_about_is_an_event") {
+  CHECK(missed_kills({}).empty());
+  CHECK(missed_kills({{{role::worker, 1}, 2500ms}})
+        == std::vector<job_event>{
+          {event_kind::kill_missed, {{"member", "worker 1"}, {"seconds", 2.5}}}});
 }
 
 } // namespace run_result_test

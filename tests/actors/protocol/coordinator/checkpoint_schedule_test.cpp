@@ -31,7 +31,7 @@ TEST_CASE("the next one is due an interval after the last one ended, if anything
   schedule.begin({5, 0}, 3s, true);
   CHECK(schedule.asked() == 12);
   CHECK(schedule.asked_clock() == 0);
-  CHECK_FALSE(schedule.due({9, 0}, 9s)); // One is under way.
+  CHECK_FALSE(schedule.due({9, 0}, 9s)); // A checkpoint is under way.
 }
 
 TEST_CASE("it is committed when every server brought its part of this number") {
@@ -83,9 +83,9 @@ TEST_CASE("bsp cuts at a clock ahead of every server, and further ahead the fast
   schedule.observe({400, 100}, 2500ms);
   schedule.begin({400, 100}, 2500ms, true);
   CHECK(schedule.asked_clock() == 200);
-  schedule.fail(3s); // Too late all the same: twice as far.
+  schedule.fail(3s); // The request was still too late: go twice as far ahead.
   schedule.begin({200, 50}, 3s, true);
-  CHECK(schedule.asked_clock() == 250); // 250 clocks are all there are.
+  CHECK(schedule.asked_clock() == 250); // The job has 250 clocks.
 }
 
 TEST_CASE("bsp by clocks: cuts are multiples, but for the last one") {

@@ -1,4 +1,4 @@
-// When the coordinator has checkpoints written, committed or given up.
+// Tests when the coordinator has checkpoints written, committed or given up.
 #include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe::coordinator_checkpoint_test {
@@ -33,7 +33,7 @@ TEST_CASE("a checkpoint is committed when all parts are there, with the next aft
   CHECK(one.commits[0].parts.size() == 2);
   CHECK(one.commits[0].cursor.value > 0);
   one.committed(12);
-  CHECK(one.told("checkpoint 12 committed"));
+  CHECK(one.told(event_kind::checkpoint_committed, {{"checkpoint", "12"}}));
 }
 
 TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next has a new number") {
@@ -46,7 +46,8 @@ TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next ha
   one.tick(100ms);
   REQUIRE(one.desired_of_server(0, 100).checkpoint == 1);
   one.part(0, 100, 5, 1);
-  CHECK(one.told("checkpoint 1 failed: the disk is full"));
+  CHECK(
+    one.told(event_kind::checkpoint_failed, {{"checkpoint", "1"}, {"reason", "the disk is full"}}));
   CHECK(one.desired_of_server(0, 100).checkpoint == 0);
   one.server(0, 100, 6);
   one.server(1, 101, 6);
@@ -68,7 +69,8 @@ TEST_CASE("a checkpoint that nobody finishes is given up after a minute") {
     one.server(0, 100, 5);
     one.server(1, 101, 5);
   }
-  CHECK(one.told("checkpoint 1 failed: it took too long"));
+  CHECK(
+    one.told(event_kind::checkpoint_failed, {{"checkpoint", "1"}, {"reason", "it took too long"}}));
 }
 
 TEST_CASE("bsp checkpoints name a clock that no server has passed") {
@@ -90,8 +92,10 @@ TEST_CASE("damage that was found is told") {
   one.boss->scrub_failed({errc::damaged, "checkpoint 3 in d is damaged: torn"}, effects);
   one.boss->scrub_failed({errc::io_failed, "checkpoint 4 in d is unreadable: EIO"}, effects);
   one.keep(effects);
-  CHECK(one.told("checkpoint 3 in d is damaged: torn; it will not be used"));
-  CHECK(one.told("checkpoint 4 in d is unreadable: EIO"));
+  CHECK(
+    one.told(event_kind::checkpoint_damaged, {{"reason", "checkpoint 3 in d is damaged: torn"}}));
+  CHECK(one.told(event_kind::checkpoint_unreadable,
+                 {{"reason", "checkpoint 4 in d is unreadable: EIO"}}));
 }
 
 } // namespace

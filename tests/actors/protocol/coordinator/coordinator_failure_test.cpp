@@ -1,4 +1,4 @@
-// What the coordinator does when members are lost, or when it is itself a new one.
+// Tests how the coordinator reacts to lost members, and how a new coordinator takes over.
 #include "actors/protocol/clock_table.hpp"
 #include "tests/actors/coordinator_fixture.hpp"
 
@@ -17,13 +17,14 @@ TEST_CASE(
   for (const auto& x : one.desired_of(0, 200).leases)
     held += x.count;
   one.death(role::worker, 0, 200);
-  CHECK(one.told("worker 0 lost: " + std::to_string(held) + " batches go to others"));
+  CHECK(
+    one.told(event_kind::worker_lost, {{"member", "worker 0"}, {"batches", std::to_string(held)}}));
   CHECK(one.desired_of_server(0, 100).workers.size() == 1);
   one.worker(0, 200);
   CHECK(one.all_desired(role::worker, 0, 200).stop);
   CHECK(one.all_desired(role::worker, 0, 200).failed.empty());
   one.worker(0, 202);
-  CHECK(one.told("worker 0 rejoined"));
+  CHECK(one.told(event_kind::member_rejoined, {{"member", "worker 0"}}));
   CHECK_FALSE(one.all_desired(role::worker, 0, 202).stop);
 }
 
@@ -49,13 +50,13 @@ TEST_CASE("silence kills after the liveness timeout, a broken connection alone d
     one.tick(100ms);
     one.server(0, 100);
   }
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
   one.worker(1, 201);
   one.tick(200ms);
-  CHECK(one.told("worker 0 lost"));
-  CHECK(one.told("server 1 lost"));
-  CHECK(one.told("silent for 5000 ms"));
-  CHECK_FALSE(one.told("worker 1 lost"));
+  CHECK(one.told(event_kind::worker_lost, {{"member", "worker 0"}}));
+  CHECK(one.told(event_kind::server_lost, {{"member", "server 1"}}));
+  CHECK(one.told(event_kind::server_lost, {{"reason", "silent for 5000 ms"}}));
+  CHECK_FALSE(one.told(event_kind::worker_lost, {{"member", "worker 1"}}));
 }
 
 TEST_CASE("a launcher that was silent goes on where it was") {
@@ -70,14 +71,14 @@ TEST_CASE("a launcher that was silent goes on where it was") {
   }
   one.observer();
   CHECK_FALSE(one.all_desired(role::observer, 0, 900).stop);
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
 }
 
 TEST_CASE("nobody is dead because the coordinator itself slept") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.tick(60s);
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
 }
 
 // -- lost servers -------------------------------------------------------------------------------
@@ -99,15 +100,16 @@ TEST_CASE("asp: only the lost chain goes back, what it lacks is done again") {
   CHECK_FALSE(one.desired_of(0, 200).view.chains[0].serving);
   CHECK_FALSE(one.desired_of(0, 200).leases.empty());
   const auto config = one.desired_of(0, 200).view.config;
-  one.server(0, 110, 15); // It has sealed and loaded ...
-  one.server(0, 110, 15); // ... and acts in what is active now.
+  one.server(0, 110, 15); // The server has sealed and loaded ...
+  one.server(0, 110, 15); // ... and acts in the active configuration.
   CHECK(one.text_of(0) == "0.110");
   CHECK(one.record(0).active.generation > before);
   CHECK(one.desired_of(0, 200).view.chains[0].serving);
   CHECK(one.desired_of(0, 200).view.config > config);
   CHECK(one.desired_of(0, 200).view.generation == generation_id{0});
   CHECK(one.record(1) == other);
-  CHECK(one.told("chain 0 restored from checkpoint 3: 5 updates rolled back"));
+  CHECK(
+    one.told(event_kind::shard_restored, {{"shard", "0"}, {"checkpoint", "3"}, {"updates", "5"}}));
 }
 
 TEST_CASE("asp without a checkpoint: the lost chain starts over") {
@@ -118,7 +120,7 @@ TEST_CASE("asp without a checkpoint: the lost chain starts over") {
   one.found(std::nullopt);
   CHECK(one.record_of(0, 110).base_checkpoint == 0);
   one.serve({{0, 110}});
-  CHECK(one.told("chain 0 started over: 0 updates rolled back"));
+  CHECK(one.told(event_kind::shard_restarted, {{"shard", "0"}, {"updates", "0"}}));
 }
 
 TEST_CASE("bsp: all chains go back together, in a persisted generation, without leases meanwhile") {
@@ -142,8 +144,9 @@ TEST_CASE("bsp: all chains go back together, in a persisted generation, without 
   CHECK(one.record_of(0, 110).base_checkpoint == 3);
   one.serve({{0, 110}}, 12);
   CHECK_FALSE(one.persisted.back().rolling_back);
-  CHECK(one.told("chain 0 restored from checkpoint 3: 8 updates rolled back"));
-  CHECK(one.told("all chains go on from clock 6 (generation 1)"));
+  CHECK(
+    one.told(event_kind::shard_restored, {{"shard", "0"}, {"checkpoint", "3"}, {"updates", "8"}}));
+  CHECK(one.told(event_kind::all_rolled_back, {{"clock", "6"}, {"generation", "1"}}));
   REQUIRE_FALSE(one.desired_of(0, 200).leases.empty());
   CHECK(one.desired_of(0, 200).leases.front().first == batch_id{12});
   CHECK(one.desired_of(0, 200).leases.front().id > old.id);
@@ -160,7 +163,7 @@ TEST_CASE("a server that is heard and does nothing for its chain is told of it a
     one.worker(0, 200);
     one.worker(1, 201);
   }
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
   CHECK(one.record(0) == before); // Nobody else has what it had.
   CHECK(one.chains_of(0, 100) == std::vector<desired_chain>{{{0}, before}});
   CHECK(one.sent[member_id{role::server, 0, {100}}] > 90);
@@ -182,11 +185,11 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
       one.tick(100ms);
       CHECK(one.finds == i + 1);
     }
-    CHECK(std::count(one.events.begin(), one.events.end(),
-                     "cannot look for checkpoints: the disk is asleep; trying again")
+    CHECK(one.times_told(event_kind::checkpoint_search_failed,
+                         {{"reason", "cannot look for checkpoints: the disk is asleep"}})
           == 1);
     CHECK(one.chains_of(0, 100).empty());
-    one.server(0, 100); // Else they would be silent by now.
+    one.server(0, 100); // Otherwise the servers would be silent by now.
     one.server(1, 101);
     one.found(7);
     one.tick(2000ms);
@@ -203,7 +206,8 @@ TEST_CASE("a search that cannot succeed fails the job") {
   one.search_failed({errc::wrong_job, "of another job"});
   CHECK(one.boss->phase() == job_phase::stopped);
   CHECK(one.all_desired(role::server, 0, 100).stop);
-  CHECK(one.told("the job failed: cannot look for checkpoints: of another job"));
+  CHECK(
+    one.told(event_kind::job_failed, {{"reason", "cannot look for checkpoints: of another job"}}));
   one.tick(2000ms);
   CHECK(one.finds == 1);
 }
@@ -214,7 +218,9 @@ TEST_CASE("if all checkpoints are damaged the job fails rather than start over")
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::damaged, "checkpoint 3 is damaged"}});
   CHECK(one.boss->phase() == job_phase::stopped);
-  CHECK(one.told("the job failed: no checkpoint can be restored"));
+  CHECK(one.told(event_kind::job_failed,
+                 {{"reason", "no checkpoint can be restored, and a restart would discard the "
+                             "training so far: checkpoint 3 is damaged"}}));
 
   coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(3);
@@ -238,16 +244,16 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
   before.committed(1);
   const auto restarted = [&](std::vector<failure> refused) {
     coordinator_fixture one(job, how, state_of(before));
-    one.server(0, 110); // All servers are new, and so is the coordinator.
+    one.server(0, 110); // All servers and the coordinator are new.
     one.server(1, 111);
-    one.tick(4000ms); // There are workers to wait for.
+    one.tick(4000ms); // The coordinator waits for workers first.
     one.tick();
     one.found(std::nullopt, std::move(refused));
     CHECK(one.boss->phase() == job_phase::stopped);
     return one.all_desired(role::server, 0, 110).failed;
   };
   const std::string why =
-    "no checkpoint can be restored, and to start over would discard what was trained: ";
+    "no checkpoint can be restored, and a restart would discard the training so far: ";
   CHECK(restarted({}) == why + "checkpoint 1 is gone");
   CHECK(restarted({{errc::io_failed, "checkpoint 1 has no COMMIT"}, {errc::io_failed, "and 0"}})
         == why + "checkpoint 1 has no COMMIT; and 0");
@@ -261,7 +267,7 @@ TEST_CASE("a job that never committed a checkpoint starts from the beginning aft
   one.server(1, 111);
   one.tick(4000ms);
   one.found(std::nullopt);
-  CHECK(one.told("no checkpoint yet: what was lost starts over"));
+  CHECK(one.told(event_kind::no_checkpoint));
   one.serve({{0, 110}, {1, 111}});
   CHECK(one.text_of(0) == "0.110");
   CHECK(one.record_of(0, 110).base_checkpoint == 0);
@@ -276,17 +282,18 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     one.found(12);
     one.server(0, 100);
     one.server(1, 101);
-    one.serve({{1, 101}}, 4); // This one could read it.
+    one.serve({{1, 101}}, 4); // Server 1 could read the checkpoint.
     REQUIRE(one.record_of(0, 100).base_checkpoint == 12);
     const auto unreadable = one.unreadable(0, 100, 12, "checkpoint 12 is damaged: block 3");
     one.receive({role::server, 0, {100}}, unreadable);
     CHECK(one.boss->phase() == job_phase::gathering);
-    CHECK(one.told("server 0 cannot restore, an older checkpoint is looked for: "
-                   "checkpoint 12 is damaged: block 3"));
+    CHECK(one.told(event_kind::restore_failed,
+                   {{"member", "server 0"}, {"reason", "checkpoint 12 is damaged: block 3"}}));
     CHECK(one.finds == 2);
     CHECK(one.passed_over == std::vector<std::uint64_t>{12});
     one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
-    one.receive({role::server, 0, {100}}, unreadable); // Written before it got these orders.
+    // The server wrote this before it got the new `orders`.
+    one.receive({role::server, 0, {100}}, unreadable);
     CHECK(one.finds == 2);
     CHECK(one.record_of(0, 100).base_checkpoint == 11);
     CHECK(one.record_of(1, 101).base_checkpoint == (together ? 11 : 12));
@@ -313,7 +320,7 @@ TEST_CASE("a checkpoint that a server could not read meanwhile is looked for aga
   REQUIRE(one.record_of(0, 100).base_checkpoint == 11);
   one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 11, "checkpoint 11 is damaged"));
   REQUIRE(one.finds == 3);
-  one.found(11); // The search had begun before that.
+  one.found(11); // This search had begun before the report.
   CHECK(one.finds == 4);
   CHECK(one.passed_over == std::vector<std::uint64_t>{12, 11});
   one.found(10);
@@ -336,7 +343,7 @@ TEST_CASE("where nothing was ever committed the job starts over") {
   how.resume = true;
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::io_failed, "checkpoint 1 has no COMMIT"}});
-  CHECK(one.told("no checkpoint yet: what was lost starts over"));
+  CHECK(one.told(event_kind::no_checkpoint));
   one.train();
 }
 
@@ -373,7 +380,7 @@ TEST_CASE(
   CHECK(after.chains_of(0, 100) == before.chains_of(0, 100));
   CHECK(after.persisted.back().chains == before.persisted.back().chains);
   CHECK(after.desired_of(0, 200).admitted);
-  // It may have pushes that are not applied: how far it is servers hear from itself.
+  // The worker may have pushes that are not applied, so servers learn its clock from the worker.
   const auto told = std::get<desired_server>(after.all_desired(role::server, 0, 100).body);
   CHECK(std::ranges::all_of(told.workers, [](const auto& x) { return x.known && x.clock == 0; }));
   CHECK(after.desired_of(0, 200).view.chains[0].serving);
@@ -420,7 +427,8 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
   REQUIRE_FALSE(before.desired_of(1, 201).leases.empty());
   coordinator_fixture after(before.job, {}, state_of(before));
   worker_status mine;
-  for (const auto& x : before.desired_of(1, 201).leases) { // The other one has the first batches.
+  for (const auto& x :
+       before.desired_of(1, 201).leases) { // The other worker has the first batches.
     mine.leases.push_back({x, {}});
     for (std::uint32_t i = 0; i < x.count; ++i)
       mine.leases.back().done.push_back(x.at(i));
@@ -473,7 +481,7 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
   after.tick();
   CHECK(after.persisted.back().generation == generation_id{1});
   after.found(3);
-  after.receive(stays, before.obeying(stays, 0)); // It says what it was before it was told.
+  after.receive(stays, before.obeying(stays, 0)); // The server's report predates the roll back.
   after.server(1, 111);
   CHECK(after.record_of(0, 100).base_checkpoint == 3);
   CHECK(after.record_of(1, 111).base_checkpoint == 3);

@@ -1,5 +1,5 @@
-// Chains of several replicas, and chains that move: what the coordinator does when servers are
-// lost, come back, are added and drained.
+// Tests chains of several replicas and chains that move: servers are lost, come back, are added and
+// drained.
 #include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe::coordinator_replication_test {
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 using servers = std::map<std::uint32_t, std::uint64_t>;
 const servers all_three = {{0, 100}, {1, 101}, {2, 102}};
 
-/// `time` passes, in which these servers report, and both workers.
+/// Lets `time` pass while the servers in `alive` and both workers report.
 void pass(coordinator_fixture& one, std::chrono::milliseconds time, const servers& alive,
           std::uint64_t marks = 0) {
   for (auto step = 0ms; step < time; step += 100ms) {
@@ -35,7 +35,7 @@ struct replicated : coordinator_fixture {
   bool serves(std::uint32_t chain) { return desired_of(0, 200).view.chains.at(chain).serving; }
 };
 
-// -- where to -----------------------------------------------------------------------------------
+// -- placement ----------------------------------------------------------------------------------
 
 TEST_CASE("a chain of several replicas is founded by servers in a row, when all have come") {
   coordinator_fixture one(job_of_replicas(2));
@@ -77,7 +77,7 @@ TEST_CASE("a lost chain waits for its server, then another one takes it, and it 
     if (!returns) {
       pass(one, 1000ms, {{1, 101}, {2, 102}}, 5);
       CHECK(one.text_of(0) == "1.101");
-      CHECK(one.told("chain 0 restored from checkpoint 7"));
+      CHECK(one.told(event_kind::shard_restored, {{"shard", "0"}, {"checkpoint", "7"}}));
       CHECK(one.serves(0));
     }
     pass(one, 2000ms, {{0, 110}, {1, 101}, {2, 102}}, 5);
@@ -85,10 +85,7 @@ TEST_CASE("a lost chain waits for its server, then another one takes it, and it 
     CHECK(one.text_of(1) == "1.101");
     CHECK(one.serves(0));
     CHECK(one.finds == 1); // A move rolls nothing back.
-    CHECK(
-      std::count_if(one.events.begin(), one.events.end(),
-                    [](const std::string& x) { return x.find("rolled back") != std::string::npos; })
-      == 1);
+    CHECK(one.times_told(event_kind::shard_restored) == 1);
   }
 }
 
@@ -126,7 +123,7 @@ TEST_CASE("a server that reports a chain that the job does not have is ignored")
   body.chains.push_back({});
   body.chains.back().chain = {3};
   one.receive({role::server, 0, {100}}, body);
-  CHECK(one.told("server 0 reports chains or batches that the job does not have and is ignored"));
+  CHECK(one.told(event_kind::member_inconsistent, {{"member", "server 0"}}));
 }
 
 // -- losses -------------------------------------------------------------------------------------
@@ -136,7 +133,7 @@ TEST_CASE("when a replica dies the others go on with all they have, and it joins
     replicated one(2, mode);
     const auto leases = one.desired_of(1, 201).leases;
     one.death(role::server, 0, 100);
-    CHECK(one.text_of(0) == "0.100 1.101, then 1.101"); // To be sealed by who is left.
+    CHECK(one.text_of(0) == "0.100 1.101, then 1.101"); // The remaining replica has to seal it.
     CHECK_FALSE(one.serves(0));
     pass(one, 300ms, {{1, 101}, {2, 102}}, 6);
     CHECK(one.text_of(0) == "1.101");
@@ -148,7 +145,7 @@ TEST_CASE("when a replica dies the others go on with all they have, and it joins
     CHECK(one.text_of(0) == "1.101 0.110");
     CHECK(one.text_of(2) == "2.102 0.110");
     CHECK(one.finds == 0);
-    CHECK_FALSE(one.told("rolled back"));
+    CHECK_FALSE(one.told_rollback());
     CHECK(one.persisted.back().generation == generation_id{0});
     CHECK(one.desired_of(1, 201).leases == leases);
   }
@@ -173,15 +170,16 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
   pass(one, 600ms, {{1, 101}, {2, 102}});
   CHECK(one.desired_of(0, 200).view.chains[0].head == member_id{role::server, 1, {101}});
   CHECK(one.serves(0));
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
   pass(one, 1000ms, all_three); // What it holds is a past state: it joins.
   CHECK(one.chains_of(0, 100).size() == 2);
-  CHECK_FALSE(one.told("rolled back"));
+  CHECK_FALSE(one.told_rollback());
   pass(one, 5100ms, {{1, 101}, {2, 102}});
-  CHECK(one.told("server 0 lost (silent for 5000 ms)"));
+  CHECK(
+    one.told(event_kind::server_lost, {{"member", "server 0"}, {"reason", "silent for 5000 ms"}}));
 }
 
-/// The server reports that it cannot write its log of chain 0.
+/// Reports that the server cannot write its log of chain 0.
 void fail(coordinator_fixture& one, std::uint32_t index) {
   const member_id who{role::server, index, {all_three.at(index)}};
   auto body = one.obeying(who, 0);
@@ -199,15 +197,16 @@ TEST_CASE("a server that cannot write its log is replaced where others have what
   };
   pass_without_it(1200ms);
   CHECK(one.text_of(0) == "0.100 1.101");
-  CHECK(one.told("server 1 is left out of its chains: No space left"));
+  CHECK(
+    one.told(event_kind::server_removed, {{"member", "server 1"}, {"reason", "No space left"}}));
   pass_without_it(1000ms);
   CHECK(one.text_of(0) == "0.100 2.102");
   CHECK(one.text_of(1) == "2.102 0.100");
   pass_without_it(6000ms);
   CHECK(one.boss->phase() == job_phase::training);
-  CHECK_FALSE(one.told("lost"));
+  CHECK_FALSE(one.told_loss());
   CHECK(one.chains_of(1, 101).empty());
-  pass(one, 2000ms, all_three); // It has begun anew.
+  pass(one, 2000ms, all_three); // The server has started with an empty state.
   CHECK_FALSE(one.chains_of(1, 101).empty());
 }
 
@@ -220,7 +219,7 @@ TEST_CASE("a server that cannot write its log fails the job where nobody else ha
   }
   fail(one, 1);
   CHECK(one.boss->phase() == job_phase::stopped);
-  CHECK(one.told("the job failed: server 1: No space left"));
+  CHECK(one.told(event_kind::job_failed, {{"reason", "server 1: No space left"}}));
 }
 
 TEST_CASE("with one replica a silent server is waited for until it is dead") {
@@ -230,7 +229,8 @@ TEST_CASE("with one replica a silent server is waited for until it is dead") {
   CHECK(one.record(0) == record);
   CHECK(one.serves(0));
   pass(one, 300ms, {{1, 101}, {2, 102}});
-  CHECK(one.told("server 0 lost (silent for 5000 ms)"));
+  CHECK(
+    one.told(event_kind::server_lost, {{"member", "server 0"}, {"reason", "silent for 5000 ms"}}));
   CHECK(one.finds == 1);
 }
 
@@ -239,24 +239,26 @@ TEST_CASE("servers that alone hold something are waited for longer than others")
     CAPTURE(return_in_time);
     replicated one(2);
     pass(one, 100ms, all_three, 4);
-    pass(one, 29'000ms, {{2, 102}}, 4); // Chain 0 was theirs.
+    pass(one, 29'000ms, {{2, 102}}, 4); // Servers 0 and 1 held chain 0.
     CHECK(one.finds == 0);
-    CHECK(one.told("lost") == false);
+    CHECK(one.told_loss() == false);
     if (return_in_time) {
       pass(one, 2000ms, all_three, 4);
       CHECK(one.finds == 0);
       CHECK(one.serves(0));
-      CHECK_FALSE(one.told("rolled back"));
+      CHECK_FALSE(one.told_rollback());
       continue;
     }
     pass(one, 1200ms, {{2, 102}}, 4);
-    CHECK(one.told("server 0 lost (silent for too long)"));
+    CHECK(one.told(event_kind::server_lost,
+                   {{"member", "server 0"}, {"reason", "silent for too long"}}));
     CHECK(one.finds == 1);
     one.found(3);
-    pass(one, 12'000ms, {{2, 102}}, 1); // One server has to do.
+    pass(one, 12'000ms, {{2, 102}}, 1); // One server has to be enough.
     for (const std::uint32_t chain : {0u, 1u, 2u})
       CHECK(one.serves(chain));
-    CHECK(one.told("chain 0 restored from checkpoint 3: 3 updates rolled back"));
+    CHECK(one.told(event_kind::shard_restored,
+                   {{"shard", "0"}, {"checkpoint", "3"}, {"updates", "3"}}));
   }
 }
 
@@ -270,7 +272,7 @@ TEST_CASE("a checkpoint survives the death of a follower, and not that of a head
     one.part(1, 101, 5);
     one.part(2, 102, 5);
     if (!head)
-      one.part(0, 100, 5); // That was all of them: nothing can end it now.
+      one.part(0, 100, 5); // All parts have arrived: the checkpoint cannot fail any more.
     one.death(role::server, 0, 100);
     CHECK(one.commits.size() == (head ? 0 : 1));
     CHECK(one.desired_of_server(1, 101).checkpoint == 0);
@@ -289,13 +291,14 @@ TEST_CASE("bsp: a chain that is lost while all go back makes all go back once mo
   const auto begun = one.record(1).active.generation;
   one.death(role::server, 1, 101);
   CHECK(one.finds == 2);
-  one.found(2); // The newest one is gone.
+  one.found(2); // The newest checkpoint is gone.
   one.serve({{0, 110}, {1, 111}, {2, 102}}, 8);
   for (const std::uint32_t chain : {0u, 1u, 2u})
     CHECK(one.record(chain).base_checkpoint == 2);
   CHECK(one.record(2).active.generation > begun);
   CHECK(one.persisted.back().generation == generation_id{1}); // Nothing was done in it.
-  CHECK(one.told("chain 0 restored from checkpoint 2: 12 updates rolled back"));
+  CHECK(
+    one.told(event_kind::shard_restored, {{"shard", "0"}, {"checkpoint", "2"}, {"updates", "12"}}));
   pass(one, 200ms, {{0, 110}, {1, 111}, {2, 102}}, 8);
   CHECK(one.desired_of(0, 200).leases.front().first == batch_id{8});
 }
@@ -318,7 +321,7 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
     CHECK(one.record(1).active.generation == generation_id{kept ? 1u : 2u});
     CHECK(one.record(0).active.generation == generation_id{kept ? 2u : 3u});
     CHECK(one.desired_of(0, 200).view.chains.at(0).serving);
-    // Else a coordinator that begins with it would not know that all have to go back.
+    // Otherwise a coordinator that starts from this state would not know that all chains roll back.
     const bool acts_alone = std::ranges::any_of(one.persisted, [](const auto& x) {
       return x.chains[0].active.generation == generation_id{2} && !x.rolling_back;
     });
@@ -326,7 +329,8 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
   }
 }
 
-/// With logs, both servers of chain 0 have ended and are back; server 0 is to begin it again.
+/// With logs, both servers of chain 0 have ended and are back; server 0 is to begin the chain
+/// again.
 struct founding : coordinator_fixture {
   founding() : coordinator_fixture(durable()) {
     pass(*this, 500ms, all_three);
@@ -374,8 +378,8 @@ TEST_CASE("of two servers that cannot talk to each other one is left out, and th
   body.chains.front().status.stalled = true;
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.text_of(0) == "0.100 1.101, then 0.100 +2.102");
-  CHECK(
-    one.told("server 1 and server 0 cannot talk to each other: chain 0 goes on without server 1"));
+  CHECK(one.told(event_kind::servers_disconnected,
+                 {{"member", "server 1"}, {"other", "server 0"}, {"shard", "0"}}));
 }
 
 TEST_CASE("bsp: a chain that was about to begin is begun again in the new generation") {
@@ -386,19 +390,19 @@ TEST_CASE("bsp: a chain that was about to begin is begun again in the new genera
   one.server(1, 101);
   one.found(12);
   one.serve({{0, 100}}, 4);
-  const auto before = *one.record(1).proposed; // It is loading, for generation 0.
+  const auto before = *one.record(1).proposed; // Server 1 is loading for generation 0.
   one.death(role::server, 0, 100);
   one.found(12);
   CHECK(one.record(1).proposed->generation > before.generation);
   one.serve({{0, 110}, {1, 101}}, 4);
-  CHECK(one.told("all chains go on from clock 2 (generation 1)"));
+  CHECK(one.told(event_kind::all_rolled_back, {{"clock", "2"}, {"generation", "1"}}));
 }
 
 TEST_CASE("bsp: what a chain says of the time before does not count while it waits to go back") {
   replicated one(2, consistency_mode::bsp);
   pass(one, 200ms, all_three, 20);
   one.death(role::server, 0, 100);
-  one.death(role::server, 1, 101); // Chain 0 is lost; chain 2 has a server, and waits for another.
+  one.death(role::server, 1, 101); // Chain 0 is lost; chain 2 waits for its second server.
   one.found(3);
   one.server(2, 102, 20);
   CHECK(one.record(2).active.generation == one.record(1).active.generation);
@@ -429,13 +433,13 @@ TEST_CASE("bsp: a coordinator that dies while all go back lets them go back agai
   after.found(3);
   pass(after, 600ms, alive, 12);
   CHECK(after.record(1).active.generation > before.record(1).proposed->generation);
-  CHECK(after.told("all chains go on from clock 6 (generation 2)"));
+  CHECK(after.told(event_kind::all_rolled_back, {{"clock", "6"}, {"generation", "2"}}));
   CHECK_FALSE(after.persisted.back().rolling_back);
 }
 
 // -- a new coordinator --------------------------------------------------------------------------
 
-/// Everyone reports as it was told by the coordinator before.
+/// Reports every server's status as the coordinator `before` told it.
 void adopt(coordinator_fixture& after, coordinator_fixture& before, const servers& alive,
            std::uint64_t marks) {
   for (const auto& [index, incarnation] : alive) {
@@ -460,14 +464,14 @@ TEST_CASE("a restarted coordinator goes on with the chains that it finds") {
   CHECK(after.text_of(1) == "1.101 2.102");
   CHECK(after.text_of(2) == "2.102 0.110");
   CHECK(after.finds == 0);
-  CHECK_FALSE(after.told("rolled back"));
+  CHECK_FALSE(after.told_rollback());
   CHECK(after.boss->phase() == job_phase::training);
 }
 
 TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was heard too early") {
   founding before;
   coordinator_fixture after(before.job, {}, state_of(before));
-  adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log, and says so meanwhile.
+  adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log and says so early.
   after.worker(0, 200);
   after.worker(1, 201);
   server_status started;
@@ -492,13 +496,15 @@ TEST_CASE("a member that was never heard since the restart is silent, and dead i
     CHECK(after.finds == (replicas == 1 ? 1 : 0));
     if (replicas == 1)
       after.found(3);
-    pass(after, 8000ms, alive, 9); // It is not expected any more.
+    pass(after, 8000ms, alive, 9); // Server 0 is no longer expected.
     CHECK(after.text_of(0) == (replicas == 1 ? "1.101" : "1.101 2.102"));
-    CHECK(after.told("server 0 lost (silent since the coordinator restarted)") == (replicas == 1));
+    CHECK(after.told(event_kind::server_lost,
+                     {{"member", "server 0"}, {"reason", "silent since the coordinator restarted"}})
+          == (replicas == 1));
     if (replicas == 1) { // Others have its work: it is sent home when it comes at last.
       after.server(0, 100);
       CHECK(after.all_desired(role::server, 0, 100).stop);
-      CHECK_FALSE(after.told("server 0 joined"));
+      CHECK_FALSE(after.told(event_kind::member_joined, {{"member", "server 0"}}));
     }
   }
 }
@@ -513,7 +519,8 @@ TEST_CASE("of a founder that died with its coordinator the next start takes the 
     servers alive = {{1, 101}, {2, 102}};
     adopt(after, before, alive, 0);
     pass(after, late, alive);
-    CHECK(after.told("waiting for server 0") == (late > 0ms)); // As at any start.
+    CHECK(after.told(event_kind::members_missing, {{"members", "server 0"}})
+          == (late > 0ms)); // As at any start.
     alive[0] = 110;
     pass(after, 5000ms, alive);
     CHECK(after.text_of(0) == "0.110");

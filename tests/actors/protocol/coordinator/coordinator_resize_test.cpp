@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using servers = std::map<std::uint32_t, std::uint64_t>;
 const member_id command{role::observer, 7, {700}};
 
-/// Three servers, as many chains, two workers.
+/// Three servers, three chains, two workers.
 struct resized : coordinator_fixture {
   explicit resized(std::uint32_t replicas, storage::coordinator_state stored = {})
       : coordinator_fixture(job_of_replicas(replicas), {}, std::move(stored)) {}
@@ -23,7 +23,8 @@ struct resized : coordinator_fixture {
     return one;
   }
 
-  /// In which all that are `alive` report, and both workers; who is told to end does.
+  /// Lets `time` pass while all `alive` servers and both workers report. A server that is told to
+  /// stop stops.
   void pass(std::chrono::milliseconds time) {
     for (auto step = 0ms; step < time; step += 100ms) {
       tick(100ms);
@@ -57,7 +58,7 @@ struct resized : coordinator_fixture {
   std::string slots() {
     std::string all;
     auto known = persisted.back().servers;
-    if (known.empty()) // As the job began.
+    if (known.empty()) // The servers of the job's start.
       known = {{0}, {1}, {2}};
     for (const auto& x : known)
       all += std::to_string(x.value) + (persisted.back().draining.contains(x) ? "- " : " ");
@@ -70,9 +71,6 @@ struct resized : coordinator_fixture {
                != x.active.members.end();
       }));
   }
-  std::size_t times(const std::string& text) const {
-    return static_cast<std::size_t>(std::ranges::count(events, text));
-  }
 
   servers alive = {{0, 100}, {1, 101}, {2, 102}};
 };
@@ -84,7 +82,7 @@ TEST_CASE("a server that is added is waited for, and then gets its share") {
   one.wanted({{{3}}, {}});
   CHECK(one.slots() == "0 1 2 3 ");
   CHECK(one.seen().servers == std::vector<server_id>{{0}, {1}, {2}, {3}});
-  CHECK(one.told("server 3 is added"));
+  CHECK(one.told(event_kind::server_added, {{"member", "server 3"}}));
   CHECK(std::ranges::any_of(one.seen().members, [](const member_status& x) {
     return x.member == member_id{role::server, 3, {}} && x.state == member_state::absent;
   }));
@@ -92,8 +90,8 @@ TEST_CASE("a server that is added is waited for, and then gets its share") {
   one.pass(2000ms);
   one.wanted({{{3}}, {}});
   CHECK(one.load(3) == 1);
-  CHECK(one.told("server 3 holds 1 chain"));
-  CHECK_FALSE(one.told("rolled back"));
+  CHECK(one.told(event_kind::server_placed, {{"member", "server 3"}, {"shards", "1"}}));
+  CHECK_FALSE(one.told_rollback());
   CHECK(std::ranges::any_of(one.seen().members, [](const member_status& x) {
     return x.member == member_id{role::server, 3, {103}} && x.state == member_state::active;
   }));
@@ -106,12 +104,12 @@ TEST_CASE("of several that are added none has its share before all have come, or
     one.wanted({{{3}, {4}}, {}});
     one.alive[3] = 103;
     one.pass(2000ms);
-    CHECK_FALSE(one.told("holds"));
+    CHECK_FALSE(one.told(event_kind::server_placed));
     if (comes)
       one.alive[4] = 104;
     one.pass(comes ? 2000ms : 10'000ms);
-    CHECK(one.told("server 3 holds 1 chain"));
-    CHECK(one.told("server 4 holds 1 chain") == comes);
+    CHECK(one.told(event_kind::server_placed, {{"member", "server 3"}, {"shards", "1"}}));
+    CHECK(one.told(event_kind::server_placed, {{"member", "server 4"}, {"shards", "1"}}) == comes);
   }
 }
 
@@ -121,7 +119,7 @@ TEST_CASE("where chains are too few one that is added is ready without any") {
   one.alive[3] = 103;
   one.pass(500ms);
   CHECK(one.load(3) == 0);
-  CHECK(one.told("server 3 holds no chain, as there are not enough"));
+  CHECK(one.told(event_kind::server_idle, {{"member", "server 3"}}));
 }
 
 TEST_CASE("a drained server hands its chains over, is told to end, and is forgotten") {
@@ -138,9 +136,9 @@ TEST_CASE("a drained server hands its chains over, is told to end, and is forgot
     const auto& last_words = one.all_desired(role::server, 0, 100);
     CHECK(last_words.stop);
     CHECK(last_words.failed.empty());
-    CHECK(one.times("server 0 is empty and leaves") == 1);
-    CHECK_FALSE(one.told("rolled back"));
-    CHECK_FALSE(one.told("lost"));
+    CHECK(one.times_told(event_kind::server_drained, {{"member", "server 0"}}) == 1);
+    CHECK_FALSE(one.told_rollback());
+    CHECK_FALSE(one.told_loss());
     one.wanted({});
     CHECK(one.seen().servers == std::vector<server_id>{{1}, {2}});
     CHECK(std::ranges::none_of(one.seen().members, [](const member_status& x) {
@@ -168,11 +166,11 @@ TEST_CASE("a wish that comes again is not another one") {
   one.pass(1000ms);
   one.wanted(wanted);
   one.pass(3000ms);
-  one.wanted(wanted); // Server 0 has left; as a new wish this would be refused.
+  one.wanted(wanted); // Server 0 has left; a new wish to drain it would be refused.
   CHECK(one.rejection().empty());
   CHECK(one.slots() == "1 2 3 ");
-  CHECK(one.times("server 3 is added") == 1);
-  CHECK(one.times("server 0 is to leave") == 1);
+  CHECK(one.times_told(event_kind::server_added, {{"member", "server 3"}}) == 1);
+  CHECK(one.times_told(event_kind::server_draining, {{"member", "server 0"}}) == 1);
 }
 
 TEST_CASE("what would leave too few is refused, to who asked, and changes nothing") {
@@ -208,13 +206,13 @@ TEST_CASE("one that is added again stays, or comes back") {
   one.wanted({{}, {{0}}});
   one.wanted({{{0}}, {}});
   CHECK(one.slots() == "0 1 2 ");
-  CHECK(one.told("server 0 stays"));
+  CHECK(one.told(event_kind::drain_cancelled, {{"member", "server 0"}}));
   one.pass(2000ms);
   CHECK(one.load(0) == 2);
   one.wanted({{}, {{0}}});
   one.pass(3000ms);
   CHECK(one.slots() == "1 2 ");
-  one.alive[0] = 110; // As another host may lend it.
+  one.alive[0] = 110; // Another host may bring the server back.
   one.pass(3000ms);
   CHECK(one.slots() == "0 1 2 ");
   CHECK(one.load(0) == 2);
@@ -234,13 +232,13 @@ TEST_CASE("a coordinator that starts again in the middle of a drain goes on with
     }
     if (!is_heard_again)
       after.alive.erase(0);
-    after.wanted({{{3}}, {{0}}}); // Nothing is done before it knows its members.
+    after.wanted({{{3}}, {{0}}}); // The coordinator waits until it knows its members.
     after.pass(4900ms);
-    CHECK(after.told("server 0 is empty and leaves") == is_heard_again);
+    CHECK(after.told(event_kind::server_drained, {{"member", "server 0"}}) == is_heard_again);
     after.pass(6000ms);
     CHECK(after.slots() == "1 2 3 ");
     CHECK(after.load(3) >= 1);
-    CHECK_FALSE(after.told("rolled back"));
+    CHECK_FALSE(after.told_rollback());
   }
 }
 
@@ -254,7 +252,7 @@ TEST_CASE("a drained server that dies is not waited for, and what was its own go
     one.pass(2000ms);
     CHECK(one.slots() == "1 2 ");
     CHECK(one.load(1) + one.load(2) == 3 * replicas);
-    CHECK(one.told("rolled back") == (replicas == 1));
+    CHECK(one.told_rollback() == (replicas == 1));
   }
 }
 

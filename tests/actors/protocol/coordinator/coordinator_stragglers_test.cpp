@@ -1,5 +1,5 @@
-// What the coordinator makes of slow workers: the detector's verdicts are carried out, and spares
-// compute what the slowest have to do.
+// Tests how the coordinator treats slow workers: it carries out the detector's measures, and backup
+// workers compute the slowest workers' batches.
 #include "tests/actors/coordinator_fixture.hpp"
 
 #include "actors/protocol/clock_table.hpp"
@@ -7,7 +7,7 @@
 namespace troupe::coordinator_stragglers_test {
 namespace {
 
-/// One server, and workers that compute what they are given, one batch after the other.
+/// One server, and workers that compute their leases one batch after the other.
 struct fleet : coordinator_fixture {
   static constexpr auto interval = 100ms;
 
@@ -16,7 +16,7 @@ struct fleet : coordinator_fixture {
     time_point step{100ms};
     worker_status said;
     std::optional<batch_id> computing;
-    time_point busy{0}; ///< With that.
+    time_point busy{0}; ///< Time spent on the batch `computing`.
     time_point starts_at{0};
     bool is_gone = false;
   };
@@ -60,7 +60,7 @@ struct fleet : coordinator_fixture {
         unlisted.insert(i);
     server(0, 100);
     if (!last.contains(who))
-      return; // The coordinator began just now.
+      return; // The coordinator has just started.
     auto body = obeying(who, 0);
     for (auto& replica : body.chains)
       replica.marks = done;
@@ -91,7 +91,7 @@ struct fleet : coordinator_fixture {
     return std::nullopt;
   }
 
-  /// Its push is acknowledged, also where nobody wants it any more.
+  /// Acknowledges the batch's push, even when the batch was done before.
   void finish(worker_status& said, batch_id batch) {
     for (auto& [what, finished] : said.leases)
       for (std::uint32_t i = 0; i < what.count; ++i)
@@ -104,7 +104,8 @@ struct fleet : coordinator_fixture {
     ++said.counters.pushes_acknowledged;
   }
 
-  /// In bsp no slot waits for another one here: the coordinator would not see it.
+  /// Computes the worker's leases for one `interval`. In bsp no slot waits for another one here:
+  /// the coordinator would not see the wait.
   void compute(machine& one, const desired_worker& told) {
     auto& counters = one.said.counters;
     std::vector<lease_progress> leases;
@@ -152,15 +153,15 @@ struct fleet : coordinator_fixture {
     return member_state::absent;
   }
   /// Runs until that was told.
-  bool await(const std::string& text, time_point longest = 60s) {
-    for (const auto end = now + longest; now < end && !told(text);)
+  bool await(event_kind kind, const event_texts& fields = {}, time_point longest = 60s) {
+    for (const auto end = now + longest; now < end && !told(kind, fields);)
       run(1s);
-    return told(text);
+    return told(kind, fields);
   }
 
   std::vector<machine> machines;
   batch_set done;
-  std::set<std::uint32_t> unlisted; ///< At some time after they had begun to work.
+  std::set<std::uint32_t> unlisted; ///< Workers that left the list after they had begun to work.
   std::uint64_t doubled = 0;
   int restarts = 0;
 };
@@ -168,24 +169,27 @@ struct fleet : coordinator_fixture {
 TEST_CASE("a straggler is watched, relieved, a backup, out, and back after its time") {
   fleet f(6);
   f.machines[5].step = 500ms;
-  CHECK(f.await("worker 5 is slow, it is watched"));
-  CHECK(f.await("worker 5 is slow, it gives back a part of its work"));
+  CHECK(f.await(event_kind::worker_warned, {{"member", "worker 5"}}));
+  CHECK(f.await(event_kind::worker_rebalanced, {{"member", "worker 5"}}));
   CHECK(f.held(5) == 1);
   CHECK(f.listed(5)->clock != unbound_clock);
-  CHECK(f.await("worker 5 is slow, nobody waits for it any more"));
+  CHECK(f.await(event_kind::worker_demoted, {{"member", "worker 5"}}));
   f.run(200ms);
   CHECK(f.listed(5)->clock == unbound_clock);
-  CHECK(f.await("worker 5 stayed slow and is out for 30 s"));
+  CHECK(f.await(event_kind::worker_evicted,
+                {{"member", "worker 5"}, {"reason", "slow"}, {"seconds", "30"}}));
   CHECK(f.doubled > 0); // It computed what others did as well.
   const auto out_at = f.now;
-  CHECK(f.told("worker 5 lost: 0 batches go to others (evicted)"));
+  CHECK(f.told(event_kind::worker_lost,
+               {{"member", "worker 5"}, {"batches", "0"}, {"reason", "evicted"}}));
   f.run(3s);
   CHECK(f.restarts == 1);
   CHECK_FALSE(f.listed(5));
   CHECK_FALSE(f.told_to(5).admitted);
   CHECK(f.state_of_worker(5) == member_state::evicted);
   f.machines[5].step = 100ms;
-  CHECK(f.await("worker 5 may work again: its time is over"));
+  CHECK(f.await(event_kind::worker_readmitted,
+                {{"member", "worker 5"}, {"reason", "its time is over"}}));
   CHECK(f.now - out_at >= 28s);
   f.run(1s);
   CHECK(f.told_to(5).admitted);
@@ -196,15 +200,16 @@ TEST_CASE("a straggler is watched, relieved, a backup, out, and back after its t
 }
 
 TEST_CASE("force ends where the rules say") {
-  for (const auto& [least, refused] : {std::pair{straggler_measure::warned, "gives back"},
-                                       std::pair{straggler_measure::rebalanced, "nobody"},
-                                       std::pair{straggler_measure::demoted, "is out for"}}) {
+  for (const auto& [least, refused] :
+       {std::pair{straggler_measure::warned, event_kind::worker_rebalanced},
+        std::pair{straggler_measure::rebalanced, event_kind::worker_demoted},
+        std::pair{straggler_measure::demoted, event_kind::worker_evicted}}) {
     straggler_options rules;
     rules.strongest = least;
     fleet f(6, consistency_mode::asp, 0, rules);
     f.machines[5].step = 500ms;
     f.run(90s);
-    CHECK(f.told("worker 5 is slow"));
+    CHECK(f.told(event_kind::worker_warned, {{"member", "worker 5"}}));
     CHECK_FALSE(f.told(refused));
     CHECK(f.restarts == 0);
   }
@@ -216,12 +221,12 @@ TEST_CASE("who is quick again has its full duty back, and is waited for again") 
   rules.recovery = 20s;
   fleet f(6, consistency_mode::ssp, 0, rules);
   f.machines[5].step = 500ms;
-  CHECK(f.await("nobody waits for it any more"));
+  CHECK(f.await(event_kind::worker_demoted));
   f.machines[5].step = 100ms;
   CHECK(f.unlisted.empty());
-  CHECK(f.await("worker 5 has its full duty back"));
+  CHECK(f.await(event_kind::worker_healthy, {{"member", "worker 5"}}));
   f.run(1s);
-  CHECK(f.unlisted == std::set{5u}); // To begin at a clock that readers were promised.
+  CHECK(f.unlisted == std::set{5u}); // It was unlisted to begin at a clock promised to readers.
   REQUIRE(f.listed(5));
   CHECK(f.listed(5)->known);
   CHECK(f.listed(5)->clock != unbound_clock);
@@ -232,7 +237,7 @@ TEST_CASE("without rules nobody is judged") {
   fleet f(6, fleet::job_with(consistency_mode::asp, 6, 0), {});
   f.machines[5].step = 500ms;
   f.run(90s);
-  CHECK_FALSE(f.told("slow"));
+  CHECK_FALSE(f.told(event_kind::worker_warned));
 }
 
 TEST_CASE("half of the workers slow: nobody is blamed") {
@@ -240,15 +245,15 @@ TEST_CASE("half of the workers slow: nobody is blamed") {
   for (std::uint32_t i = 0; i < 3; ++i)
     f.machines[i].step = 500ms;
   f.run(90s);
-  CHECK_FALSE(f.told("is out for"));
-  CHECK_FALSE(f.told("gives back"));
+  CHECK_FALSE(f.told(event_kind::worker_evicted));
+  CHECK_FALSE(f.told(event_kind::worker_rebalanced));
 }
 
 TEST_CASE("one at a time is out") {
   fleet f(11);
   f.machines[3].step = f.machines[7].step = 600ms;
   f.run(60s);
-  CHECK(f.told("is out for"));
+  CHECK(f.told(event_kind::worker_evicted));
   int out = 0;
   for (const std::uint32_t i : {3u, 7u})
     out += f.state_of_worker(i) == member_state::evicted ? 1 : 0;
@@ -260,15 +265,15 @@ TEST_CASE("a worker that reports and does not train is put out, and its work goe
   fleet f(6);
   f.run(10s);
   f.machines[2].step = 1h;
-  CHECK(f.await("worker 2 is stuck"));
-  CHECK(f.await("worker 2 stayed stuck and is out"));
-  CHECK(f.told("batches go to others (evicted)"));
+  CHECK(f.await(event_kind::worker_stalled, {{"member", "worker 2"}}));
+  CHECK(f.await(event_kind::worker_evicted, {{"member", "worker 2"}, {"reason", "stalled"}}));
+  CHECK(f.told(event_kind::worker_lost, {{"reason", "evicted"}}));
 }
 
 TEST_CASE("after a restart of the coordinator the judge begins anew") {
   fleet before(6);
   before.machines[5].step = 500ms;
-  REQUIRE(before.await("is out for"));
+  REQUIRE(before.await(event_kind::worker_evicted));
   before.run(2s);
   REQUIRE_FALSE(before.told_to(5).admitted);
   fleet f(6, before.job, before.options, state_of(before));
@@ -297,7 +302,7 @@ TEST_CASE("a spare computes what the slowest worker has to do, and takes a lost 
   f.machines[0].is_gone = true;
   f.death(role::worker, 0, 200);
   f.run(5s);
-  CHECK(f.held(3) > copy.count); // Slots of its own.
+  CHECK(f.held(3) > copy.count); // The spare has slots of its own.
 }
 
 TEST_CASE("what the only worker has not begun goes to those that come back") {
@@ -305,7 +310,7 @@ TEST_CASE("what the only worker has not begun goes to those that come back") {
   for (auto& one : f.machines)
     one.step = 500ms;
   f.run(2s);
-  REQUIRE(f.held(0) == 32); // Of two groups one slot each.
+  REQUIRE(f.held(0) == 32); // One slot of each of two groups.
   for (const auto index : {1u, 2u}) {
     f.machines[index].is_gone = true;
     f.death(role::worker, index, 200 + index);

@@ -1,4 +1,4 @@
-// The coordinator's rules one by one; `troupe sim` has all of them at once.
+// Tests the coordinator's rules one by one; `troupe sim` runs all of them at once.
 #include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe::coordinator_test {
@@ -25,14 +25,14 @@ TEST_CASE("the term is persisted first, and every order carries it") {
 TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing to restore") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
-  CHECK(one.record(1) == chain_metadata{}); // It waits for its server.
+  CHECK(one.record(1) == chain_metadata{}); // The chain waits for its server.
   one.server(1, 101);
   CHECK(one.text_of(0) == ", then 0.100");
   CHECK(one.text_of(1) == ", then 1.101");
   const auto& a = one.desired_of_server(0, 100);
   const auto& b = one.desired_of_server(1, 101);
   CHECK(a.chains == std::vector<desired_chain>{{{0}, one.record(0)}, {{1}, one.record(1)}});
-  CHECK(b.chains == a.chains); // Everyone is told of everything.
+  CHECK(b.chains == a.chains); // Every server is told of every chain.
   CHECK(a.chain_of.size() == 8);
   CHECK(std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{0})
           + std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{1})
@@ -57,7 +57,7 @@ TEST_CASE("a server is told which of its reports was heard last") {
 
 TEST_CASE("training begins when all servers serve and all workers came") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
-  for (int i = 0; i < 2; ++i) { // Both seal, and the chains begin.
+  for (int i = 0; i < 2; ++i) { // Both servers seal, and the chains begin.
     one.server(0, 100);
     one.server(1, 101);
   }
@@ -104,7 +104,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
 
   coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(std::nullopt);
-  CHECK(two.told("no checkpoint yet: what was lost starts over"));
+  CHECK(two.told(event_kind::no_checkpoint));
   two.server(0, 100);
   two.server(1, 101);
   CHECK(two.record_of(0, 100).base_checkpoint == 0);
@@ -129,7 +129,7 @@ TEST_CASE("a resumed job does only what the restored marks lack") {
   CHECK(*first.begin() == 40);
 }
 
-// -- reports and orders -------------------------------------------------------------------------
+// -- status and desired state -------------------------------------------------------------------
 
 TEST_CASE("a report of another job is ignored, with one event") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
@@ -150,14 +150,14 @@ TEST_CASE("orders are sent when they change, and again to whoever reports 100 ms
   const auto before = one.sent[who];
   const auto sequence = one.last[who].sequence;
   one.worker(0, 200);
-  CHECK(one.sent[who] == before); // Just told, nothing changed.
+  CHECK(one.sent[who] == before); // The worker was just told, and no change followed.
   one.now += 100ms;
   one.worker(0, 200);
   CHECK(one.sent[who] == before + 1);
   CHECK(one.last[who].sequence > sequence);
   one.now += 100ms;
   one.tick();
-  CHECK(one.sent[who] == before + 1); // Not asked.
+  CHECK(one.sent[who] == before + 1); // The worker did not report.
 }
 
 TEST_CASE("an old report changes nothing") {
@@ -179,7 +179,7 @@ TEST_CASE("a server beyond what a job can have is sent home, one beyond the job'
   CHECK_FALSE(one.all_desired(role::server, partitions_max, 104).failed.empty());
   one.server(2, 105);
   CHECK_FALSE(one.all_desired(role::server, 2, 105).stop);
-  CHECK(one.told("server 2 joined"));
+  CHECK(one.told(event_kind::member_joined, {{"member", "server 2"}}));
 }
 
 TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
@@ -207,7 +207,7 @@ TEST_CASE("a report costs orders for those whose orders changed, not for all mem
   one.worker(0, 200);
   one.tick();
   CHECK(one.boss->desired_made() == before);
-  worker_status body; // It did its first lease, and gets another one.
+  worker_status body; // The worker did its first lease and gets another one.
   const auto mine = one.desired_of(0, 200).leases.at(0);
   body.leases = {{mine, {}}};
   for (std::uint32_t i = 0; i < mine.count; ++i)
@@ -217,7 +217,7 @@ TEST_CASE("a report costs orders for those whose orders changed, not for all mem
   CHECK(one.boss->desired_made() == before + 1);
   CHECK(one.desired_of(0, 200).leases.at(0) != mine);
   before = one.boss->desired_made();
-  one.death(role::worker, 1, 201); // Servers are told of that one, and others get its work.
+  one.death(role::worker, 1, 201); // Servers are told of the loss, and others get its work.
   CHECK(one.boss->desired_made() > before + 2);
   CHECK(one.desired_of_server(0, 100).workers.size() == 49);
 }
@@ -263,7 +263,7 @@ TEST_CASE("a promise to another incarnation does not count") {
 TEST_CASE(
   "a worker without work leaves the list, and comes back only when no server lists it any more") {
   coordinator_fixture one(
-    job_of_mode(consistency_mode::ssp, 1, 2, 2)); // Two batches: one lease each.
+    job_of_mode(consistency_mode::ssp, 1, 2, 2)); // Two batches make two leases.
   for (int i = 0; i < 5; ++i) {
     one.server(0, 100);
     one.worker(0, 200);
@@ -278,7 +278,7 @@ TEST_CASE(
   CHECK_FALSE(one.desired_of(0, 200).admitted);
   CHECK(one.desired_of_server(0, 100).workers.size() == 1);
 
-  // Work appears while the server still lists it, with the clock of its first stay.
+  // Work appears while the server still lists the worker, with the clock of its first stay.
   auto stale = one.obeying({role::server, 0, {100}}, 0);
   auto& clocks = stale.chains.at(0).clocks;
   clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
@@ -412,10 +412,8 @@ TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
   one.receive({role::observer, 5, {905}}, body);
   one.receive({role::observer, 5, {905}}, body);
   CHECK(one.boss->phase() == job_phase::training);
-  CHECK(one.told("worker 1 lost"));
-  CHECK(std::count(one.events.begin(), one.events.end(),
-                   "a joined launcher gave up: worker 7 died too often")
-        == 1);
+  CHECK(one.told(event_kind::worker_lost, {{"member", "worker 1"}}));
+  CHECK(one.times_told(event_kind::launcher_failed, {{"reason", "worker 7 died too often"}}) == 1);
   one.observer(body);
   CHECK(one.boss->phase() == job_phase::stopped);
 }
@@ -444,9 +442,7 @@ TEST_CASE("a server that reports more batches than the job has is ignored, and t
   one.server(0, 100, std::uint64_t{1} << 40);
   one.server(0, 100, 65);
   CHECK(one.boss->phase() == job_phase::training);
-  CHECK(std::count(one.events.begin(), one.events.end(),
-                   "server 0 reports chains or batches that the job does not have and is ignored")
-        == 1);
+  CHECK(one.times_told(event_kind::member_inconsistent, {{"member", "server 0"}}) == 1);
   one.server(0, 100, 64);
   CHECK(one.boss->phase() == job_phase::finishing);
 }
@@ -462,9 +458,9 @@ TEST_CASE("who is missing is told once, when gathering takes long") {
     }
   };
   pass(149);
-  CHECK_FALSE(one.told("waiting for"));
+  CHECK_FALSE(one.told(event_kind::members_missing));
   pass(60);
-  CHECK(std::count(one.events.begin(), one.events.end(), "waiting for server 1, worker 2") == 1);
+  CHECK(one.times_told(event_kind::members_missing, {{"members", "server 1, worker 2"}}) == 1);
 }
 
 TEST_CASE("a last checkpoint that cannot be written fails the job after five attempts") {

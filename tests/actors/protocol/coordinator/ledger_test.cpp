@@ -136,8 +136,8 @@ TEST_CASE("a believed lease never overlaps another worker's open batches") {
   books.progress(w0, {{first, {}}}, true);
   CHECK_FALSE(books.progress(w1, {{second, {batch_id{16}}}}, true));
   CHECK(books.leases_of(w1).empty());
-  CHECK_FALSE(books.progress(w1, {{{7, {30}, 2, 1}, {}}}, true)); // The number is taken.
-  books.progress(w1, {{{9, {13}, 2, 1}, {batch_id{13}, batch_id{14}}}}, true); // All done there.
+  CHECK_FALSE(books.progress(w1, {{{7, {30}, 2, 1}, {}}}, true)); // The lease's number is taken.
+  books.progress(w1, {{{9, {13}, 2, 1}, {batch_id{13}, batch_id{14}}}}, true); // Both are done.
   CHECK(books.leases_of(w1).empty());
   CHECK(held_by(books, w0) == std::set<std::uint64_t>{10, 11, 12, 13, 14});
 }
@@ -178,12 +178,12 @@ TEST_CASE("an open batch whose marks are gone stays with its holder") {
   ledger books(job_of(consistency_mode::asp, 10), {5, 1});
   std::uint64_t next = 1;
   books.hand_out({w0}, next);
-  books.settle(batch_set(batch_id{3})); // Pushed, but not yet reported done.
+  books.settle(batch_set(batch_id{3})); // The batches were pushed, but not yet reported done.
   CHECK(books.audit({}, false) == 0);
   CHECK(held_by(books, w0).size() == 5);
   books.settle(batch_set(batch_id{3}));
   books.lost(w0);
-  CHECK(books.remaining() == 7); // The settled three are not done again.
+  CHECK(books.remaining() == 7); // The three settled batches are not done again.
 }
 
 TEST_CASE("marks beyond the cursor raise it, and what they skip is queued") {
@@ -230,7 +230,7 @@ TEST_CASE("bsp gives everyone a slot before anyone has two, however much each ha
   ledger books(job_of(consistency_mode::bsp, 400, 1, 3), {4, 2});
   std::uint64_t next = 1;
   books.hand_out({w0, w1, w2}, next);
-  finish_all(books, w1); // A spare did it all.
+  finish_all(books, w1); // A spare did all of it.
   books.hand_out({w0, w1, w2}, next);
   CHECK(books.leases_of(w0).size() == 4);
   CHECK(books.leases_of(w1).size() == 2);
@@ -318,7 +318,7 @@ TEST_CASE("a relieved worker keeps its next batch, in bsp its oldest lease") {
     CHECK(kept == lease{oldest.id, oldest.first, bsp ? 8u : 3u, oldest.stride});
     CHECK(books.remaining() - before == (bsp ? 8 : 13));
     CHECK_FALSE(books.take_leases(w0));
-    CHECK(books.progress(w0, {{oldest, batches_of(oldest)}}, false)); // Sent before it was told.
+    CHECK(books.progress(w0, {{oldest, batches_of(oldest)}}, false)); // Sent before the relief.
     CHECK_FALSE(books.holds_work(w0));
   }
 }
@@ -359,7 +359,7 @@ TEST_CASE("a copy: who reports a batch first has done it, and the other's lease 
   books.progress(w0, {{own, {own.at(0)}}}, false);
   REQUIRE(books.copy(w0, w2, next, 16));
   CHECK(books.copied_by(w2) == w0);
-  CHECK_FALSE(books.copy(w0, w2, next, 16)); // It has it.
+  CHECK_FALSE(books.copy(w0, w2, next, 16)); // w2 has the copy already.
   const auto copy = books.leases_of(w2).front();
   CHECK(batches_of(copy) == [&] {
     auto rest = batches_of(own);
@@ -371,7 +371,7 @@ TEST_CASE("a copy: who reports a batch first has done it, and the other's lease 
   CHECK(books.take_shortened().empty());
   CHECK(books.leases_of(w0).front() == lease{own.id, own.at(3), 5, own.stride});
   CHECK(books.acknowledged().contains(copy.at(1)));
-  // The holder does the rest: the copy is of no use any more.
+  // The holder does the rest, so the copy is of no more use.
   CHECK(books.progress(w0, {{own, batches_of(own)}}, false));
   CHECK_FALSE(books.holds_work(w0));
   CHECK_FALSE(books.copied_by(w2));
@@ -401,11 +401,11 @@ TEST_CASE("what was copied from a lost worker counts wherever it went since") {
   REQUIRE(books.copy(w0, w2, next, 16));
   const auto copy = books.leases_of(w2).front();
   books.lost(w0);
-  books.progress(w2, {{copy, {copy.at(0)}}}, false); // Queued.
+  books.progress(w2, {{copy, {copy.at(0)}}}, false); // The batch is queued.
   books.hand_out({w1}, next);
   CHECK_FALSE(held_by(books, w1).contains(copy.at(0).value));
   REQUIRE(held_by(books, w1).contains(copy.at(1).value));
-  books.progress(w2, {{copy, {copy.at(0), copy.at(1)}}}, false); // Another's.
+  books.progress(w2, {{copy, {copy.at(0), copy.at(1)}}}, false); // w1 holds the second batch.
   CHECK_FALSE(held_by(books, w1).contains(copy.at(1).value));
 }
 

@@ -24,7 +24,7 @@ std::string text_of(const chain_config& config) {
   return text + (config.joiner ? " +" + std::to_string(config.joiner->index) : "");
 }
 
-/// Servers that do at once what they are told.
+/// Servers that follow every record at once.
 struct cluster {
   cluster(std::uint32_t members, std::vector<chain_metadata> stored)
       : decide({members, 3s}, std::move(stored)), replicas(members) {}
@@ -49,9 +49,10 @@ struct cluster {
     for (const std::uint32_t each : decide.lost_chains())
       decide.begin_again(each, 0);
   }
-  /// Until nothing changes. Fails where that takes too long, or a move begins beside another one.
+  /// Decides until no record changes. Fails if that takes 1000 rounds, or if a move begins beside
+  /// another one.
   void settle() {
-    // What a drain that was taken back has left goes on.
+    // Moves that a withdrawn drain has begun may go on.
     std::size_t moving_before = decide.records().size();
     for (int rounds = 0; rounds < 1000; ++rounds) {
       std::size_t moving = 0;
@@ -248,9 +249,9 @@ TEST_CASE("12 chains stay even from 2 servers to 6, and from these to 3") {
       all.start(i);
     all.settle();
     CHECK(all.spread() == 0);
-    CHECK(all.spread(&cluster::heads) <= (replicas == 1 ? 0 : 2)); // Only as far as ties go.
+    CHECK(all.spread(&cluster::heads) <= (replicas == 1 ? 0 : 2)); // Heads are even up to ties.
     REQUIRE(all.decide.drain({{0}, {1}, {2}}));
-    for (int rounds = 0; rounds < 100; ++rounds) { // All of their chains move at a time.
+    for (int rounds = 0; rounds < 100; ++rounds) { // All drained chains move at the same time.
       all.hear();
       all.decide.decide({});
     }

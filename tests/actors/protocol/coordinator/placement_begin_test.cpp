@@ -1,4 +1,4 @@
-// Who founds the next generation of a chain that goes on with what its servers have kept.
+// Tests which server founds the next generation of a chain from the state that servers have kept.
 #include "actors/protocol/coordinator/placement.hpp"
 
 #include "doctest/doctest.h"
@@ -13,7 +13,7 @@ member_id server(std::uint32_t index, std::uint64_t start = 1) {
   return {role::server, index, {start}};
 }
 
-/// A chain, all of whose servers have died; they are back, and two more are there.
+/// A chain whose servers have all died. They are back, and two more servers are there.
 struct fixture {
   explicit fixture(const std::vector<std::uint32_t>& homes, bool one_restarts = true)
       : decide({.replicas = 2, .restart_from_one_replica = one_restarts}, {record_of(homes)}) {
@@ -34,7 +34,7 @@ struct fixture {
 
   void hear(const member_id& who) { decide.heard(who, {{{}, {}, {1}, false, false}}); }
   bool begin() { return decide.begin_again(0, 7); }
-  /// "2: 0.2 1.2": generation and founders, after all that can be decided.
+  /// Returns generation and founders, after all decisions: "2: 0.2 1.2".
   std::string begun() {
     while (decide.decide({})) {
     }
@@ -104,7 +104,7 @@ TEST_CASE("in the place of a founder comes another one of the chain that was los
   CHECK(f.begun() == "2: 1.2");
   f.decide.dead(server(1, 2));
   REQUIRE(f.begun() == "3: 8.1");
-  f.hear(server(1, 3)); // What it kept counts, whoever was to begin meanwhile.
+  f.hear(server(1, 3)); // Its kept state counts, even after server 8 was chosen.
   REQUIRE(f.begin());
   CHECK(f.begun() == "4: 1.3");
 }
@@ -132,7 +132,7 @@ TEST_CASE("who begins with less does not act before nobody is there that may hav
   f.decide.has_partial_state(0, server(0, 2));
   CHECK(f.begun() == "1: 0.2");
   CHECK_FALSE(f.decide.accepts_partial_state(0));
-  f.decide.expect({}); // The other one does not come.
+  f.decide.expect({}); // Server 1 does not come back.
   CHECK(f.decide.accepts_partial_state(0));
   REQUIRE(f.decide.decide({}));
   CHECK(f.decide.records()[0].active.members == std::vector{server(0, 2)});

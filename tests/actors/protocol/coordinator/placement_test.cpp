@@ -58,7 +58,7 @@ struct fixture {
     for (const std::uint32_t each : servers)
       hear(server(each), config);
   }
-  /// The present configuration, and the proposed one, after all that can be decided.
+  /// Returns the active and the proposed configuration, after all decisions.
   std::string text() {
     while (decide.decide(now)) {
     }
@@ -92,7 +92,7 @@ TEST_CASE("a joiner becomes the tail when the tail waits for it, and itself has 
   f.hear(server(0), 2);
   f.hear(server(1), 2);
   REQUIRE(f.text() == "2: 0 1 +2");
-  f.hear(server(0), 2, true); // Only the tail's word counts.
+  f.hear(server(0), 2, true); // Only the tail's status counts.
   CHECK(f.text() == "2: 0 1 +2");
   f.hear(server(1), 2, true);
   CHECK(f.text() == "2: 0 1 +2, then 3: 0 1 2");
@@ -137,7 +137,7 @@ TEST_CASE("who was silent too long joins again") {
   f.text();
   f.hear(server(1), 2);
   REQUIRE(f.text() == "2: 1");
-  f.hear(server(0), 1); // It may join when it knows that it left.
+  f.hear(server(0), 1); // The server may join once it knows that it left.
   CHECK(f.text() == "2: 1");
   f.hear(server(0), 2);
   CHECK(f.text() == "2: 1, then 3: 1 +0");
@@ -187,7 +187,7 @@ TEST_CASE("who is drained leaves when another one has joined in its place") {
   CHECK(f.text() == "2: 0 1 +2, then 3: 1 2");
   f.hear(server(1), 3, true);
   f.hear(server(2), 3);
-  CHECK(f.text() == "2: 0 1 +2, then 3: 1 2"); // It still acts in what is active.
+  CHECK(f.text() == "2: 0 1 +2, then 3: 1 2"); // Server 0 still acts in the active configuration.
   f.hear(server(0), 3);
   CHECK(f.text() == "3: 1 2");
 }
@@ -212,7 +212,7 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   fixture f{2};
   f.decide.dead(server(0));
   f.decide.dead(server(1));
-  CHECK_FALSE(f.decide.begin_again(0, 7)); // Nobody is there.
+  CHECK_FALSE(f.decide.begin_again(0, 7)); // No server is alive.
   f.hear(server(2), 1);
   f.hear(server(3), 1);
   REQUIRE(f.decide.begin_again(0, 7));
@@ -220,9 +220,9 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   CHECK(f.decide.records()[0].base_checkpoint == 7);
   CHECK(f.text() == "1: 0 1, then 2: 2 3");
   f.hear(server(2), 2, false, 1);
-  f.hear(server(3), 2); // Sealed, but it holds nothing of the new generation.
+  f.hear(server(3), 2); // Server 3 has sealed, but holds no state of the new generation.
   CHECK(f.text() == "1: 0 1, then 2: 2 3");
-  f.hear(server(3), 2, false, 1, false); // It started again meanwhile, and holds nothing.
+  f.hear(server(3), 2, false, 1, false); // Server 3 started again and holds no state.
   CHECK(f.text() == "1: 0 1, then 2: 2 3");
   f.decide.dead(server(3));
   CHECK(f.text() == "1: 0 1, then 3: 2");
@@ -243,7 +243,7 @@ TEST_CASE("of several servers the one with the least to do joins") {
   CHECK(text_of(*decide.records()[1].proposed) == "2: 0 +3");
 }
 
-// -- who is there and does nothing --
+// -- servers that are alive and do not act --
 
 TEST_CASE("who does not seal in time is not trusted, and left out once it is silent") {
   fixture f;
@@ -258,9 +258,9 @@ TEST_CASE("who does not seal in time is not trusted, and left out once it is sil
   CHECK(f.decide.is_trusted(server(0)));
   CHECK_FALSE(f.decide.is_trusted(server(1)));
   f.decide.silent(server(1));
-  f.hear(server(1), 1); // No longer enough.
+  f.hear(server(1), 1); // Sealing configuration 1 no longer suffices.
   REQUIRE(f.text() == "1: 0 1, then 3: 0 +2");
-  f.hear(server(1), 3); // Too late.
+  f.hear(server(1), 3); // Server 1 has sealed too late.
   CHECK(f.text() == "1: 0 1, then 3: 0 +2");
   f.hear(server(0), 3);
   REQUIRE(f.text() == "3: 0 +2");
@@ -328,7 +328,7 @@ TEST_CASE("of two neighbours that cannot talk the second is left out, where it c
   for (const std::uint32_t each : {0u, 1u, 2u})
     f.hear(server(each), 2);
   REQUIRE(f.text() == "2: 0 +2");
-  // Without the other one there is nobody to join, until their time apart is over.
+  // Without server 2 no server may join, until the two neighbours' time apart is over.
   f.decide.dead(server(2));
   REQUIRE(f.text() == "2: 0 +2, then 3: 0");
   f.hear(server(0), 3);
@@ -418,7 +418,7 @@ TEST_CASE("where servers keep their state, a lost chain begins again with one of
     CHECK(f.decide.begin_again(0, 7));
     CHECK(f.text() == (alone ? "1: 0 1, then 2: 0.2" : "1: 0 1, then 2: 0.2 1.2 2"));
   }
-  // A new one has nothing that one could have kept.
+  // In a new chain no server can have kept any state.
   placement fresh{{.replicas = 2, .restart_from_one_replica = true}, {{}}};
   for (const std::uint32_t each : {0u, 1u})
     fresh.heard(server(each), {{}});

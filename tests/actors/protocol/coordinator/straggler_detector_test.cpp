@@ -19,19 +19,19 @@ constexpr worker_id slow_one{3};
 struct fake_worker {
   milliseconds step{100};
   std::uint64_t samples = 32;
-  milliseconds blocked{0}; ///< By us, in each step, on top of it.
-  /// Stops at its next step; `waits`: because of us.
+  milliseconds blocked{0}; ///< Wait for servers in each step, on top of `step`.
+  /// Stops the worker at its next step; `waits`: because it waits for servers.
   bool frozen = false;
   bool waits = false;
   std::function<milliseconds(std::uint64_t)> extra; ///< Time added to the step of this number.
 
   std::string host;
-  milliseconds left_for{-1}; ///< Time until the successor comes; negative: it is here.
+  milliseconds left_for{-1}; ///< Time until the successor joins; negative: the worker is present.
   milliseconds next{0};
   worker_progress done;
 };
 
-/// Workers and their detector. Time moves by 10 ms; the detector is asked each 100 ms.
+/// Workers and their detector. Time moves by 10 ms; the detector is asked every 100 ms.
 class fleet {
 public:
   explicit fleet(std::uint32_t size, straggler_options options = {}) : detector(options) {
@@ -67,7 +67,7 @@ public:
       const auto one = verdicts[seen];
       if (one.what != event_kind::measure)
         continue;
-      INFO(one.reason);
+      INFO(text_of(one.what_happened));
       CHECK(detector.measure(*one.worker) == one.measure);
       if (one.measure == straggler_measure::evicted) {
         detector.left(*one.worker, now);
@@ -88,7 +88,7 @@ public:
         return measure(entry.first) == straggler_measure::evicted;
       }));
   }
-  /// Runs until it is out; returns how long that took, or -1 ms after an hour.
+  /// Runs until the worker is out; returns the time that took, or -1 ms after an hour.
   milliseconds until_out(worker_id id) {
     const auto since = now;
     while (measure(id) != straggler_measure::evicted)
@@ -137,7 +137,7 @@ private:
   }
 };
 
-/// So that windows and warm-up are behind.
+/// Returns a fleet whose windows and warm-up are over.
 fleet settled(std::uint32_t size, straggler_options options = {}) {
   fleet all(size, options);
   all.run(60s);
@@ -158,7 +158,7 @@ const std::vector by_degrees{straggler_measure::warned, straggler_measure::rebal
 
 } // namespace
 
-// -- rule 1: what is measured --
+// -- rule 1: measured quantities --
 
 TEST_CASE("time that a worker was blocked by us is not held against it") {
   fleet all(10);
@@ -171,7 +171,7 @@ TEST_CASE("a worker with more data in a step is not slow for that, one with less
   fleet all(10);
   all[{5}].samples *= 10;
   all[{5}].step *= 10;
-  all[slow_one].samples /= 8; // The time of others, for an eighth of their data.
+  all[slow_one].samples /= 8; // The worker takes the others' time for an eighth of their data.
   const auto out_after = all.until_out(slow_one);
   CHECK(out_after > 0s);
   CHECK(out_after < 60s);
@@ -206,7 +206,7 @@ TEST_CASE("numbers that went back begin a new count") {
   CHECK(all.count(event_kind::stalled) == 1);
 }
 
-// -- rule 2: who is slow --
+// -- rule 2: slow workers --
 
 TEST_CASE("slow is beyond twice the median, by 50 ms in a step, and beyond 6 deviations") {
   struct one_case {
@@ -263,7 +263,7 @@ TEST_CASE("fewer than 5 workers are not compared") {
 
 TEST_CASE("when too few are left to compare, what was found before is dropped") {
   straggler_options options;
-  options.force_interval = 32s; // Windows end each 5 s.
+  options.force_interval = 32s; // Windows end every 5 s.
   auto all = settled(5, options);
   all[slow_one].step = 1000ms;
   while (all.measure(slow_one) != straggler_measure::demoted)
@@ -290,7 +290,7 @@ TEST_CASE("a window ends by time with one step, or with the time of 5 where step
   }
 }
 
-// -- rule 3: who is stuck --
+// -- rule 3: stuck workers --
 
 TEST_CASE("who reports and does not train for 10 s is stuck, and out after 20 s") {
   auto all = settled(10);
@@ -324,7 +324,7 @@ TEST_CASE("silence is counted in steps where these are long, and of the worker's
     all[slow_one].samples *= size;
     all.run(2min);
     all[slow_one].frozen = true;
-    all.run(size * 20s - 1s); // It was in the middle of a step.
+    all.run(size * 20s - 1s); // The worker was in the middle of a step.
     CHECK(all.verdicts.empty());
     all.run(size * 5s + 3s);
     CHECK(all.count(event_kind::stalled) == 1);
@@ -519,7 +519,7 @@ TEST_CASE("a flapping worker keeps what it came to, and is out in the end") {
   CHECK(duties_of(all, slow_one) == by_degrees);
 }
 
-// -- rule 7: the evicted --
+// -- rule 7: evicted workers --
 
 TEST_CASE("who is out stays out, whatever it reports and however often it comes") {
   auto all = settled(10);
@@ -586,7 +586,7 @@ TEST_CASE("ten healthy minutes halve the evictions that count") {
   CHECK(near(evict_times(4), 120s));
   all.run(9min);
   CHECK(near(evict_times(1), 150s));
-  all.run(11min); // 5 become 2.
+  all.run(11min); // 5 evictions become 2.
   CHECK(near(evict_times(1), 90s));
   all.run(22min); // 3, 1, 0
   CHECK(near(evict_times(1), 30s));
@@ -609,10 +609,10 @@ TEST_CASE("a host is held back after 3 evictions within an hour, and not for eve
   evict({1});
   evict({2});
   all.verdicts.clear();
-  all.join({3}); // Restarted there: two are out, a third may be.
+  all.join({3}); // It restarts on the bad host. Two are out; a third may be.
   REQUIRE(all.verdicts.size() == 1);
   CHECK(all.verdicts[0].measure == straggler_measure::evicted);
-  all.join({0}); // The budget is used up: it works.
+  all.join({0}); // The budget is used up, so the worker works.
   CHECK(all.measure({0}) == straggler_measure::full);
   all.run(29min);
   CHECK(all.out() == 3);
@@ -641,7 +641,7 @@ TEST_CASE("what the judge missed while it was late is not silence") {
     for (auto& [id, worker] : all.workers)
       worker.step = step;
     all.run(2min);
-    all.now += step == 100ms ? 15s : 70s; // Nobody is heard, and one of them is heard last.
+    all.now += step == 100ms ? 15s : 70s; // No report arrives, and one worker's comes last.
     for (auto& [id, worker] : all.workers)
       if (id != slow_one)
         all.detector.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
@@ -654,7 +654,7 @@ TEST_CASE("what the judge missed while it was late is not silence") {
 
 TEST_CASE("a late round uses no force, whatever was found before") {
   straggler_options options;
-  options.force_interval = 32s; // Windows end each 5 s.
+  options.force_interval = 32s; // Windows end every 5 s.
   auto all = settled(10, options);
   all[slow_one].step = 1000ms;
   while (all.measure(slow_one) == straggler_measure::full)
@@ -670,7 +670,7 @@ TEST_CASE("a late round uses no force, whatever was found before") {
 TEST_CASE("windows that a late round ends are no suspicion") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
-  for (int times = 0; times < 60; ++times) { // A round each 2.1 s.
+  for (int times = 0; times < 60; ++times) { // A round every 2.1 s.
     all.run(2100ms, false);
     all.tick();
   }
@@ -688,7 +688,7 @@ TEST_CASE("reports that come in a heap, before or after a late round, are not me
         all.tick();
       for (auto& [id, worker] : all.workers) {
         worker.next = all.now + worker.step;
-        if (id == slow_one) // It paused: its times are those of others, and not too short.
+        if (id == slow_one) // It paused: its times equal the others' and are not too short.
           continue;
         for (int step = 0; step < 40; ++step)
           all.detector.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
@@ -714,18 +714,18 @@ TEST_CASE("a judge that was late is more patient for a while") {
   CHECK(all.count(event_kind::stalled) == 1);
 }
 
-// -- the whole --
+// -- all rules together --
 
 TEST_CASE("a reason says who, what follows, and the numbers") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
   all.run(1min);
   REQUIRE(all.verdicts.size() >= 4);
-  CHECK(all.verdicts[0].reason
+  CHECK(text_of(all.verdicts[0].what_happened)
         == "worker 3 is slow, it is watched; 500 ms for 32 samples, the median of 10 workers is "
            "100 ms, the limit 200 ms");
-  CHECK(all.verdicts[3].reason
-        == "worker 3 stayed slow and is out for 30 s; 500 ms for 32 samples, the median of 10 "
+  CHECK(text_of(all.verdicts[3].what_happened)
+        == "worker 3 evicted for 30 s: it stayed slow; 500 ms for 32 samples, the median of 10 "
            "workers is 100 ms, the limit 200 ms");
 }
 

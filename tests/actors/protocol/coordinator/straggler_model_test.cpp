@@ -1,5 +1,5 @@
-// The detector of stragglers in simulated fleets: nobody healthy is put out, the budget holds at
-// every moment, and real stragglers are out in time.
+// Tests the straggler detector in simulated fleets: no healthy worker is put out, the budget holds
+// at every moment, and real stragglers are out in time.
 #include "cli/sim/straggler_world.hpp"
 
 #include "doctest/doctest.h"
@@ -13,13 +13,13 @@ namespace {
 
 using namespace sim;
 
-#ifdef TROUPE_SANITIZED // Ten times slower.
+#ifdef TROUPE_SANITIZED // Sanitized builds are ten times slower.
 constexpr std::uint64_t seeds = 2;
 #else
 constexpr std::uint64_t seeds = 20;
 #endif
 
-/// `prepare(options, random)` chooses a fleet, `spoil(fleet, options, random)` what is wrong in it.
+/// `prepare(options, random)` chooses a fleet; `spoil(fleet, options, random)` adds its faults.
 template <class Prepare, class Spoil>
 straggler_tally run_seeds(Prepare prepare, Spoil spoil) {
   straggler_tally all;
@@ -55,7 +55,7 @@ void any_fleet(fleet_options& options, std::mt19937_64& random) {
 
 const auto nothing = [](auto&...) {};
 
-/// One for each ten workers, beginning at different times.
+/// Makes one worker in ten a straggler, beginning at different times.
 auto stragglers(double slowness, time_point on_off = 0s) {
   return [=](straggler_world& one, const fleet_options& options, std::mt19937_64& random) {
     for (std::uint32_t i = 0; i < options.workers / 10; ++i)
@@ -73,7 +73,7 @@ TEST_CASE("a healthy fleet loses nobody, whatever its size, steps and jitter") {
       options.workers = pick(random, 5, 60);
       options.step = std::vector{0.5, 1.0, 3.0, 10.0, 30.0}[pick(random, 0, 4)];
       options.jitter = std::uniform_real_distribution<>(0.05, 0.4)(random);
-      options.pauses = options.step / 300; // One each 5 min.
+      options.pauses = options.step / 300; // One pause every 5 min.
       options.length = 4h;
     },
     nothing);

@@ -1,6 +1,6 @@
-// Random histories of a chain of three replicas: letters that are lost, late and doubled, servers
-// that die, that are cut off and come back with what they have, workers that push to whom they
-// believe to lead. A coordinator of a few lines says who is a member.
+// Runs random histories of a chain of three replicas. Messages are lost, late and doubled. Servers
+// die, or are cut off and come back with their state. Workers push to the server that they believe
+// to lead. A coordinator of a few lines chooses the members.
 #include "tests/actors/replica_fixture.hpp"
 
 #include "doctest/doctest.h"
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t server_count = 3;
 
-/// What the job's tables have seen, from the list of steps.
+/// Returns how often each table group has applied each batch, from the list of steps.
 std::map<std::pair<std::string, std::string>, int> applied_in(const std::vector<std::string>& all) {
   std::map<std::pair<std::string, std::string>, int> counts; // (tables, batch)
   for (const std::string& step : all) {
@@ -64,9 +64,9 @@ private:
     node(const job_spec& job, member_id who, bool starts_generation)
         : decide_at(job, who, starts_generation) {}
     replica_node decide_at;
-    bool is_cut = false; ///< Hears nobody but workers, and is not heard.
+    bool is_cut = false; ///< Only workers reach this server, and its messages are lost.
     time_point cut_at{0};
-    time_point heard_at{0}; ///< By the coordinator.
+    time_point heard_at{0}; ///< When the coordinator last heard from this server.
     const member_id& id() const { return decide_at.self; }
   };
   struct open_request {
@@ -88,7 +88,7 @@ private:
     return made;
   }
 
-  // -- what happens --
+  // -- events --
 
   void act() {
     switch (below(12)) {
@@ -123,7 +123,7 @@ private:
     const auto reach = std::min<std::uint64_t>(mail_.size(), is_quiet_ ? 1 : 4);
     const auto at = mail_.begin() + static_cast<std::ptrdiff_t>(below(reach));
     const letter_variant what = *at;
-    if (!percent(10)) // Else it comes again.
+    if (!percent(10)) // Otherwise it is delivered again.
       mail_.erase(at);
     node* const to = find(what.to);
     if (to != nullptr && !to->is_cut && !percent(10))
@@ -155,7 +155,7 @@ private:
                                   gradient_of(job_, worker, batch, clocks_[worker]++, base));
   }
 
-  /// The first ones that were not acknowledged, and now and then any.
+  /// Returns one of the first three unacknowledged batches, and now and then any batch.
   std::uint64_t next_batch() {
     if (percent(15))
       return below(job_.batches());
@@ -197,7 +197,7 @@ private:
     std::erase_if(open_, [&](const auto& x) { return x.second.node == index; });
   }
 
-  // -- faults: one member that holds everything stays --
+  // -- faults: one member that holds all of the state stays --
 
   bool may_lose_one() const {
     std::size_t good = 0;
@@ -283,7 +283,7 @@ private:
         if (!x->is_cut && std::ranges::find(next.members, x->id()) == next.members.end())
           next.joiner = x->id();
     }
-    const bool all_act = last_config_ == record_.active.config.value; // Nobody has sealed it.
+    const bool all_act = last_config_ == record_.active.config.value; // No server has sealed it.
     if (next == record_.active && all_act)
       return;
     REQUIRE_FALSE(next.members.empty());
@@ -304,9 +304,9 @@ private:
     judge_prefixes();
   }
 
-  // -- what has to hold --
+  // -- invariants --
 
-  /// All that anyone has applied is one history.
+  /// Checks that the steps of all replicas are prefixes of one history.
   void judge_prefixes() {
     for (const auto& x : nodes_) {
       const auto& steps = x->decide_at.steps;
@@ -318,7 +318,7 @@ private:
     }
   }
 
-  /// Who acknowledges has applied what it acknowledges.
+  /// Checks that the acknowledging replica has applied the batch.
   void judge_acknowledged(const replica_node& by, std::uint64_t batch,
                           std::uint64_t version) const {
     REQUIRE(by.decide.state()->version() == version);
@@ -328,7 +328,8 @@ private:
     }));
   }
 
-  /// A bsp chain may be left with a joiner: no clock passes any more.
+  /// Returns whether the run is over. A bsp chain may be left with a joiner, because no clock
+  /// passes any more.
   bool done() {
     const auto& chain = record_.active;
     return is_quiet_ && acknowledged_.size() == job_.batches() && !record_.proposed
@@ -383,7 +384,7 @@ private:
   std::map<std::uint64_t, open_request> open_;
   std::set<std::uint64_t> acknowledged_;
   std::uint64_t version_told_ = 0;
-  std::vector<std::string> longest_; ///< That anyone has applied so far.
+  std::vector<std::string> longest_; ///< The longest list of steps that any replica has applied.
   bool is_quiet_ = false;
   int quiet_after_ = 0;
 

@@ -16,7 +16,7 @@ step_header step(std::uint64_t batch, std::uint64_t clock = 0, std::uint32_t wor
   return {{worker}, first_start(worker), {1}, {batch}, clock};
 }
 
-/// Of a worker that has seen `version` of generation 1.
+/// Returns a pull from a worker that has seen `version` of generation 1.
 pull_request anywhere(const step_header& of, std::uint64_t version = 0) {
   return {.step = of, .ranges = {}, .seen = {{1}, version}, .anywhere = true};
 }
@@ -36,7 +36,7 @@ TEST_CASE("a member that does not lead answers what may be answered anywhere") {
   t.tail.read(2, head_only);
   t.third.read(3, anywhere(step(6)));
   CHECK(t.tail.told == lines{"answer 1 version 1", "refuse 2" + not_leading});
-  CHECK(t.third.told.size() == 1); // It is no member.
+  CHECK(t.third.told.size() == 1); // The third server is no member.
   CHECK(t.tail.decide.state()->counters().pulls == 1);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("reads at a member end with its lease, with a seal, and when it is a m
   t.renew();
   t.tail.read(3, anywhere(step(6), 1));
   t.push(t.head, 1, 0, 5);
-  t.tail.receive(t.head.sent.front()); // Final, and applied.
+  t.tail.receive(t.head.sent.front()); // The entry is final and applied.
   CHECK(t.tail.told.back() == "answer 3 version 1");
   t.tail.reconcile({config_of(1, {server(0), server(1)}), 0, config_of(2, {server(0)})});
   t.tail.read(4, anywhere(step(6)));

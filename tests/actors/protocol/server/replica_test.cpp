@@ -32,7 +32,7 @@ TEST_CASE("what was kept is all where its server was a member of what was lost")
 TEST_CASE("what an unfinished beginning kept is all only where it began with all") {
   const chain_config lost{{3}, {5}, {{role::server, 4, {40}}}, {}};
   CHECK(kept_all(lost, {4}, {1, {}, {6}, true}));
-  CHECK_FALSE(kept_all(lost, {4}, {1, {}, {6}, false})); // Its disk had been wiped.
+  CHECK_FALSE(kept_all(lost, {4}, {1, {}, {6}, false})); // The server's disk had been wiped.
 }
 
 TEST_CASE("a push is acknowledged when all replicas have it") {
@@ -83,7 +83,7 @@ TEST_CASE("what is sealed answers nobody") {
   t.deliver();
   t.push(t.head, 2, 0, 5);
   CHECK(t.head.told.back() == "refuse 2 not_ready: this server does not lead the chain");
-  // The entry stays in the log of those who go on.
+  // The entry stays in the logs of the remaining members.
   t.become(config_of(2, {server(0)}));
   CHECK(t.head.steps == lines{"to 0: 5"});
   t.push(t.head, 3, 0, 5);
@@ -95,7 +95,7 @@ TEST_CASE("a removed head drops what is not final, and comes back with its past 
   t.push(t.head, 1, 0, 5);
   t.deliver();
   t.push(t.head, 2, 0, 6);
-  t.head.sent.clear(); // Nobody gets it.
+  t.head.sent.clear(); // The append messages are lost.
   t.become(config_of(2, {server(1)}));
   CHECK(t.head.told.back() == "refuse 2 not_ready: this replica does not lead");
   CHECK(t.head.decide.state()->pending() == 0);
@@ -142,7 +142,7 @@ TEST_CASE("a pull that waits is not answered after the lease") {
                  "refuse 1 not_ready: the server's lease has ended"});
 }
 
-/// Of 16 bytes.
+/// Returns a gradient of 16 bytes.
 std::shared_ptr<const push_request> large_gradient_of(const job_spec& job, std::uint64_t batch) {
   auto large = std::make_shared<push_request>(*gradient_of(job, 0, batch, batch));
   large->pieces = {
@@ -169,7 +169,7 @@ TEST_CASE("what a tail keeps for a joiner that is slow fills the log of its head
   trio t{{asp()}, options};
   t.become(config_of(2, {server(0), server(1)}, server(2)));
   t.tail.receive(std::exchange(t.third.sent, {}).front());
-  const auto copy = std::exchange(t.tail.sent, {}); // Takes its time.
+  const auto copy = std::exchange(t.tail.sent, {}); // The copy is delayed.
   for (std::uint64_t i = 1; i <= 10; ++i) {
     t.head.push(i, large_gradient_of(t.job, i));
     t.deliver();
@@ -265,7 +265,7 @@ TEST_CASE("a joiner that leads promises by the clocks of whom it is a copy") {
   const auto clocks = t.third.decide.state()->clocks();
   REQUIRE(clocks.size() == 3);
   CHECK(clocks[2].known);
-  CHECK(clocks[2].clock == 4); // Someone may have read at clock 5.
+  CHECK(clocks[2].clock == 4); // A worker may have read at clock 5.
 }
 
 TEST_CASE("a cut is forgotten by whoever leads no more") {

@@ -1,6 +1,6 @@
-// Random histories of a shard and one that follows it: workers that join, die, send again and
-// overtake each other, steps that fail, entries that are pending for long, a head that dies or
-// leads no more, servers that restore; judged by a bookkeeper that shares no code with the shard.
+// Runs random histories of a shard and its follower. Workers join, die, send again and overtake
+// each other. Steps fail, and entries stay pending for long. The head dies or steps down, and
+// servers restore. A bookkeeper that shares no code with the shard checks each effect.
 #include "actors/protocol/server/shard.hpp"
 
 #include "tests/actors/shard_fixture.hpp"
@@ -50,7 +50,7 @@ job_spec random_job(dice& random) {
   return job;
 }
 
-/// One batch in a worker's hands.
+/// A batch that a worker is working on.
 struct task {
   batch_id batch;
   std::uint64_t clock = 0;
@@ -64,7 +64,7 @@ struct worker {
   incarnation_id incarnation;
   bool alive = true;
   enum { away, asked, admitted } standing = away;
-  std::uint64_t clock = 0; ///< Of its next task; while it is being admitted: what was promised.
+  std::uint64_t clock = 0; ///< Clock of the next task; during admission, the promised clock.
   std::deque<task> tasks;
   std::deque<request_token> link; ///< Sent, not delivered.
 };
@@ -77,13 +77,13 @@ struct request {
   std::uint64_t base_version = 0;
 };
 
-/// One that was proposed. What becomes of it is a function of its gradients.
+/// A proposed entry. Its gradients alone decide whether the step is applied.
 struct logged {
   entry_header what;
   bool is_finite = true;
 };
 
-/// What was applied, by the rules of the design. Cells are (table, partition, batch).
+/// Records applied pushes by the rules of the design. Cells are (table, partition, batch).
 struct bookkeeper {
   using cell = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
   std::set<cell> applied;
@@ -124,7 +124,7 @@ public:
   }
 
 private:
-  // -- what happens --
+  // -- events --
 
   void act() {
     if (late_ && random_.percent(50))
@@ -163,7 +163,7 @@ private:
     begin_follower(partitions);
   }
 
-  /// It holds a copy of what the head has applied.
+  /// Begins a follower with a copy of the state that the head has applied.
   void begin_follower(const std::vector<shard_partition>& partitions) {
     follower_ = std::make_unique<shard>(job_, generation_, partitions);
     has_ = follower_done_ = head_done_;
@@ -221,7 +221,7 @@ private:
       REQUIRE(own[i].marks == others[i].marks);
   }
 
-  /// The head leads from now on; it knows by the coordinator who has begun to work.
+  /// Makes the head lead. The coordinator tells it which workers have begun to work.
   void lead() {
     for (clock_entry& x : list_) {
       const worker& who = worker_of(x.incarnation);
@@ -255,7 +255,7 @@ private:
       reconnect(*who);
   }
 
-  /// The head dies or is removed. What the follower lacks was final nowhere.
+  /// Replaces a head that dies or is removed. Entries that the follower lacks were final nowhere.
   void fail_over() {
     --failovers_left_;
     while (follower_done_ < head_done_)
@@ -306,8 +306,8 @@ private:
       start_worker(who.id);
   }
 
-  /// Takes a batch and asks for values, unless it waits for an answer already. The last worker
-  /// alive may have to push all slots of a clock before the first is acknowledged.
+  /// Takes a batch and pulls for it, unless the worker still waits for a pull reply. The last
+  /// worker alive may have to push all slots of a clock before the first is acknowledged.
   void work() {
     worker& who = any_worker();
     const bool waits = !who.tasks.empty() && !who.tasks.back().computed;
@@ -315,7 +315,7 @@ private:
       return;
     std::vector<batch_id> work = unassigned();
     if (random_.percent(5))
-      work = {batch_id{random_.below(job_.batches())}}; // A copy of another's work, or done before.
+      work = {batch_id{random_.below(job_.batches())}}; // Held by another worker, or done.
     if (work.empty())
       return;
     const std::size_t reach = has_bsp_ ? 1 : std::min<std::size_t>(3, work.size());
@@ -390,13 +390,13 @@ private:
         continue;
       }
       if (delivered_.contains(token))
-        (at++)->second.from = nullptr; // The shard goes on; nobody hears the answer.
+        (at++)->second.from = nullptr; // The shard goes on; the answer is dropped.
       else
         at = open_.erase(at);
     }
   }
 
-  /// The link breaks; what is unanswered is sent again in order.
+  /// Breaks the link; unanswered requests are sent again in order.
   void reconnect(worker& who) {
     if (!who.alive)
       return;
@@ -410,7 +410,7 @@ private:
       send(who, x);
   }
 
-  // -- the coordinator's part --
+  // -- the coordinator --
 
   void coordinate() {
     worker& who = any_worker();
@@ -484,7 +484,7 @@ private:
     REQUIRE(effects.empty());
   }
 
-  /// All pushes of earlier clocks are in the values: none will come and change them.
+  /// Returns the first clock whose push can still change the values.
   std::uint64_t first_possible_push(const worker& who) const {
     for (const task& x : who.tasks)
       if (!x.discarded && !book_.all_of(job_, partitions_, x.batch.value, true))
@@ -497,8 +497,8 @@ private:
                           [&](const auto& x) { return x->incarnation == incarnation; });
   }
 
-  /// The server dies. bsp: every partition goes back to the last cut under a new generation; else
-  /// some partitions do, and what they lack is done again.
+  /// The server dies. In bsp every partition rolls back to the last cut under a new generation. In
+  /// other modes some partitions do, and the batches they lack are done again.
   void restore() {
     --restores_left_;
     std::vector<shard_partition> next = shard_->partitions();
@@ -742,24 +742,24 @@ private:
   job_spec job_;
   std::vector<std::uint32_t> partitions_;
   generation_id generation_{1};
-  bool late_; ///< Entries become final some time after they were proposed, else at once.
+  bool late_; ///< Entries become final some time after their proposal, not at once.
   std::unique_ptr<shard> shard_;
   std::unique_ptr<shard> follower_;
   std::deque<logged> log_;
   std::size_t has_ = 0; ///< Entries that the follower has.
   std::size_t head_done_ = 0, follower_done_ = 0;
-  std::uint64_t seen_clock_max_ = 0; ///< By the follower, in entries: the next one of a worker.
+  std::uint64_t seen_clock_max_ = 0; ///< Largest next clock in the follower's entries.
   bool has_bsp_ = false;
   std::optional<std::uint32_t> staleness_min_;
   time_point now_{0};
 
   std::vector<std::unique_ptr<worker>> workers_;
-  std::vector<clock_entry> list_; ///< As the shard has it.
+  std::vector<clock_entry> list_; ///< The list of workers that the shard has.
   std::map<incarnation_id, std::uint64_t> promised_;
   std::uint64_t answered_max_ = 0;
   std::map<request_token, request> open_;
   std::set<request_token> delivered_;
-  std::set<request_token> payloads_; ///< What a caller would keep.
+  std::set<request_token> payloads_; ///< Pushes whose payload a caller would keep.
   bookkeeper book_;
   std::optional<snapshot> snapshot_;
 

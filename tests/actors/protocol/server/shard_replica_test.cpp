@@ -11,14 +11,15 @@ namespace {
 
 using namespace test;
 
-/// Leads workers 0 and 1, which were admitted at clock 0; its commits come when they are asked for.
+/// Returns a head of workers 0 and 1, admitted at clock 0. Tests commit its entries by hand.
 shard_fixture head_of(const job_spec& job) {
   shard_fixture f{job, {}, {joiner(0), joiner(1)}};
   f.hold_commits = true;
   return f;
 }
 
-/// Has what `head` has pending. The coordinator does not tell it who is being admitted.
+/// Returns a follower with the pending entries of `head`. The coordinator does not tell it which
+/// workers are being admitted.
 shard_fixture follower_of(const shard_fixture& head) {
   shard_fixture f{head.job};
   f.hold_commits = true;
@@ -160,7 +161,7 @@ TEST_CASE("a follower that applies the same entries has the same state") {
   head.push(2, 1, 1, 0);
   commit_both(true);
   commit_both(true);
-  commit_both(false); // The clock of both.
+  commit_both(false); // The clock of both tables.
   CHECK(head.decide.bsp_clocks() == 0);
   head.push(3, 0, 0, 1);
   head.push(4, 1, 1, 1);
@@ -188,8 +189,8 @@ TEST_CASE("a new head takes repeated pushes for what they are") {
   shard_fixture f = follower_of(head);
   head.commit();
   f.commit();
-  CHECK(f.push(11, 0, 0, 0).empty()); // Applied to table 1: a slot now.
-  CHECK(f.push(12, 1, 1, 0).empty()); // Pending.
+  CHECK(f.push(11, 0, 0, 0).empty()); // Applied to table 1: the push fills a slot now.
+  CHECK(f.push(12, 1, 1, 0).empty()); // The push is pending.
   CHECK(f.decide.holds({11}));
   CHECK(f.decide.holds({12}));
   CHECK(f.commit() == lines{"apply b1 to 1 late 1", "propose 11 12 to 0"});
@@ -235,7 +236,7 @@ TEST_CASE("a new head promises no clock before one that the last one may have an
   shard_fixture f{head.job};
   f.append({{f.step(0, 2, 2)}, {{0}}});
   f.set_workers({member(0), member(1), joiner(2)});
-  CHECK(f.decide.clocks()[2] == joiner(2)); // The head's promise is what counts.
+  CHECK(f.decide.clocks()[2] == joiner(2)); // The head's promise is the one that counts.
   f.decide.lead();
   CHECK(f.decide.pull_clock_max() >= head.decide.pull_clock_max());
   CHECK(f.decide.clocks()[2] == member(2, 1));

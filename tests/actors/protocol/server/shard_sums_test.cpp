@@ -18,7 +18,7 @@ batch_set set_of(const std::vector<std::uint64_t>& batches) {
   return set;
 }
 
-/// Of workers 0 and 1.
+/// Returns the steps of a sum from workers 0 and 1.
 std::vector<step_header> sum_of(const shard_fixture& f, const std::vector<std::uint64_t>& batches,
                                 std::uint64_t clock = 0) {
   std::vector<step_header> steps;
@@ -134,7 +134,7 @@ TEST_CASE("a sum with two batches of one worker is refused, so that there are fe
 
 TEST_CASE("ssp: a sum is heard of as the push of each of its workers") {
   shard_fixture f{job_of({ssp(0)}), {}, {joiner(0), joiner(1)}};
-  CHECK(f.pull(1, 0, 4, 1).empty()); // Needs clock 0 of worker 1.
+  CHECK(f.pull(1, 0, 4, 1).empty()); // The pull needs clock 0 of worker 1.
   CHECK(f.push(2, sum_of(f, {2, 3}), f.all_tables())
         == lines{"apply 2 to 0", "ack 2 version 1", "answer 1 version 1"});
   CHECK(f.decide.clocks() == std::vector{member(0, 1), member(1, 1)});
@@ -145,7 +145,7 @@ TEST_CASE("ssp: a pull for several workers is heard of as one of each") {
   shard_effects effects;
   const pull_terms alone{.step = f.step(0, 4, 1), .tables = f.all_tables()};
   f.decide.pull({1}, alone, f.now, effects);
-  CHECK(f.carry_out(effects).empty()); // Worker 1 was never heard of.
+  CHECK(f.carry_out(effects).empty()); // Worker 1 has not been heard yet.
   auto both = alone;
   both.others = {f.step(1, 5, 1)};
   effects.clear();
@@ -163,7 +163,7 @@ TEST_CASE("a pull for several workers is refused where none of them may pull") {
     return f.carry_out(effects);
   };
   CHECK(f.set_workers({joiner(1), joiner(3)}).empty());
-  CHECK(pull(1).empty()); // For worker 1, which waits for worker 3.
+  CHECK(pull(1).empty()); // It is for worker 1, which waits for worker 3.
   const auto gone = f.set_workers({joiner(3)});
   REQUIRE(gone.size() == 1);
   CHECK(gone.front().starts_with("refuse 1 not_ready"));

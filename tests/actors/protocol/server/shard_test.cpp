@@ -17,7 +17,7 @@ batch_set set_of(const std::vector<std::uint64_t>& batches) {
   return set;
 }
 
-/// Workers 0 and 1 were admitted at clock 0, so that both have a clock.
+/// Returns a shard whose workers 0 and 1 were admitted at clock 0, so that both have a clock.
 shard_fixture admitted(const job_spec& job) {
   return shard_fixture{job, {}, {joiner(0), joiner(1)}};
 }
@@ -101,7 +101,7 @@ TEST_CASE("a shard without partitions has every batch") {
   CHECK(decide.bsp_clocks() == 3);
 }
 
-// -- what is refused --
+// -- refused requests --
 
 TEST_CASE("malformed requests change nothing") {
   shard_fixture f = admitted(job_of({asp(), ssp(1)}));

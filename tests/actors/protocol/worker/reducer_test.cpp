@@ -24,8 +24,8 @@ std::string batches_of(const std::vector<step_header>& steps) {
   return text;
 }
 
-/// Every call returns what follows, one line for each effect; batch and clock of a step are equal,
-/// and tokens are the caller's.
+/// Every call returns its effects, one line each. Batch and clock of a step are equal, and tokens
+/// are the caller's.
 struct fixture {
   explicit fixture(const consistency& mode, std::uint32_t workers = 3)
       : job(job_of({mode}, workers, 1000)), decide(job, {.wait = 100ms}) {}
@@ -43,7 +43,7 @@ struct fixture {
     what.pull = values_for(step(worker, batch));
     return what;
   }
-  /// The push of one step and the pull for the next.
+  /// Returns a request with the push of one step and the pull for the next.
   request both(std::uint32_t worker, std::uint64_t batch, std::uint64_t next) const {
     auto what = push(worker, batch);
     what.pull = values_for(step(worker, next));
@@ -110,7 +110,7 @@ struct fixture {
   std::uint64_t generation = 1;
 };
 
-/// Workers 0, 1 and 2 have asked for their first values and got them: forwards 1 to 3.
+/// Returns a fixture whose workers 0, 1 and 2 have their first values: forwards 1 to 3.
 fixture begun(const consistency& mode) {
   fixture f{mode};
   CHECK(f.ask(1, f.pull(0, 0)) == lines{"forward 1 pull 0"});
@@ -189,7 +189,7 @@ TEST_CASE("reducer: what ails everyone fails everyone") {
 }
 
 TEST_CASE("reducer: slots of a bsp clock go at once and one by one, their pulls as one") {
-  auto f = begun(bsp()); // Three slots a clock.
+  auto f = begun(bsp()); // A clock has three slots.
   CHECK(f.ask(4, f.both(0, 0, 3)) == lines{"forward 4 push 0"});
   CHECK(f.ask(5, f.both(1, 1, 4)) == lines{"forward 5 push 1"});
   CHECK(f.ask(6, f.both(2, 2, 5)) == lines{"forward 6 push 2", "forward 7 pull 5 4 3"});
@@ -210,7 +210,7 @@ TEST_CASE("reducer: a bsp request whose push has failed leaves the round") {
 
 TEST_CASE("reducer: values of different bsp clocks are different pulls") {
   auto f = begun(bsp());
-  CHECK(f.ask(4, f.push(0, 0)) == lines{"forward 4 push 0"}); // It has a second slot to do.
+  CHECK(f.ask(4, f.push(0, 0)) == lines{"forward 4 push 0"}); // Worker 0 has a second slot to do.
   CHECK(f.ask(5, f.both(1, 1, 4)) == lines{"forward 5 push 1"});
   CHECK(f.ask(6, f.pull(2, 2)) == lines{"forward 6 pull 4", "forward 7 pull 2"});
 }
@@ -297,7 +297,7 @@ TEST_CASE("reducer: who asks for the latest values waits for nobody") {
   CHECK(f.ask(4, latest) == lines{"forward 4 pull 0"});
 }
 
-/// Any kv behind it: what it was asked for is answered, refused or lost, in any order.
+/// The kv behind the reducer answers, refuses or loses requests in any order.
 TEST_CASE("reducer: each request ends once, and its push has gone on before it was acknowledged") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
@@ -312,7 +312,7 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
       step_header step;
       bool push, pull;
     };
-    std::map<std::uint64_t, asked> open; ///< By token.
+    std::map<std::uint64_t, asked> open; ///< Open requests by token.
     std::vector<std::uint64_t> clocks(workers);
     std::map<std::uint64_t, forward_effect> forwarded;
     std::set<std::uint64_t> applied;
@@ -326,7 +326,7 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
           std::set<std::uint32_t> from;
           for (const auto& push : x->pushes)
             REQUIRE(from.insert(push->step.worker.value).second);
-          if (seed % 3 == 1) { // ssp: the clocks that it tells are true.
+          if (seed % 3 == 1) { // In ssp the clocks that the reducer tells are true.
             std::vector<step_header> told;
             std::set<std::uint64_t> with;
             for (const auto& push : x->pushes) {

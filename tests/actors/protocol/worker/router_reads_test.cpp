@@ -1,4 +1,4 @@
-// Whom a router asks for values where chains have several replicas.
+// Tests which replica a router asks for values where chains have several.
 #include "tests/actors/router_fixture.hpp"
 
 namespace troupe::test::router_reads_test {
@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Chain 0 on servers 0, 1, 2, chain 1 on servers 1, 2, 0.
+/// Returns a view with chain 0 on servers 0, 1, 2 and chain 1 on servers 1, 2, 0.
 view replicated_view(const job_spec& job, std::uint64_t config = 1) {
   auto made = routed_view(job, config);
   for (auto& entry : made.chains)
@@ -31,7 +31,7 @@ struct reads_fixture : router_fixture {
     made.step.worker = {index};
     return made;
   }
-  /// Server that the last request of the part went to.
+  /// Returns the server that got the last request of the part.
   std::uint32_t asked(std::uint64_t part) const { return last_of(part).to.head.index; }
   bool anywhere(std::uint64_t part) const { return last_of(part).what.pull->anywhere; }
   texts lost(std::uint64_t part, errc code = errc::peer_lost) {
@@ -62,9 +62,9 @@ TEST_CASE("where any may be asked, workers and chains are spread over all replic
   for (std::uint32_t worker = 0; worker < 3; ++worker) {
     reads_fixture f{read_target::any};
     f.pull(1, f.of_worker(worker));
-    CHECK(f.asked(1) == worker);               // Its first, second, third replica, ...
-    CHECK(f.asked(2) == (worker + 2) % 3);     // ... and of chain 1 the next one each.
-    CHECK(f.anywhere(1) == (f.asked(1) != 0)); // The head answers as ever.
+    CHECK(f.asked(1) == worker);               // The chain's first, second, third replica, ...
+    CHECK(f.asked(2) == (worker + 2) % 3);     // ... and the next one of chain 1 each.
+    CHECK(f.anywhere(1) == (f.asked(1) != 0)); // The head answers as before.
   }
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a pull goes to another replica where the head fails, and to the head 
   CHECK(f.lost(1).size() == 1);
   CHECK(f.asked(1) == 1);
   CHECK(f.anywhere(1));
-  CHECK(f.lost(1).empty()); // The head is given time.
+  CHECK(f.lost(1).empty()); // The router gives the head time.
   CHECK(f.tick(20ms).size() == 1);
   CHECK(f.asked(1) == 0);
   f.answer(2, 1);
@@ -128,7 +128,7 @@ TEST_CASE("what nobody answers is asked of one replica after the other") {
   f.tick(200ms);
   CHECK(f.asked(1) == 0);
   f.answer(2, 1);
-  CHECK(f.answer(1, 1).size() == 1); // Of any of them.
+  CHECK(f.answer(1, 1).size() == 1); // The pull reply of any replica counts.
   CHECK(f.decide.next_tick() == std::nullopt);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("bsp: a pull that waits is not taken for one that nobody answers") {
   reads_fixture f{read_target::any, consistency_mode::bsp};
   f.pull(1, f.of_worker(1));
   CHECK(f.tick(10s).empty());
-  CHECK(f.lost(1, errc::not_yet).size() == 1); // Its clock is not complete.
+  CHECK(f.lost(1, errc::not_yet).size() == 1); // The pull's clock is not complete.
   CHECK(f.asked(1) == 1);
 }
 

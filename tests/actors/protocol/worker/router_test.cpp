@@ -170,7 +170,7 @@ TEST_CASE("base_version_is_that_of_the_values_which_the_batch_had_of_each_server
   f.pull(1, whole_pull(f.job, 7));
   f.pulled(1, 11);
   f.pulled(2, 22);
-  f.pull(2, whole_pull(f.job, 8)); // Ahead of the push of 7.
+  f.pull(2, whole_pull(f.job, 8)); // This pull comes before the push of 7.
   f.pulled(3, 33);
   f.pulled(4, 44);
   f.push(3, whole_push(f.job, 7));
@@ -185,7 +185,7 @@ TEST_CASE("base_version_is_of_the_batch_where_older_values_came_later") {
   f.pull(1, whole_pull(f.job, 7));
   f.pull(2, whole_pull(f.job, 8));
   f.pulled(1, 11);
-  f.pulled(3, 10); // Of a replica that lags behind.
+  f.pulled(3, 10); // These values are of a replica that lags behind.
   f.push(3, whole_push(f.job, 7));
   CHECK(f.last_of(5).what.push->base_version == 11);
 }
@@ -196,7 +196,7 @@ TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
   f.pulled(1, 11);
   f.push(2, whole_push(f.job, 9));
   CHECK(f.last_of(3).what.push->base_version == 11);
-  CHECK(f.last_of(4).what.push->base_version == ~std::uint64_t{0}); // Never asked.
+  CHECK(f.last_of(4).what.push->base_version == ~std::uint64_t{0}); // This server was never asked.
 }
 
 TEST_CASE("a_failure_to_retry_sends_all_open_parts_of_that_server_again_in_order") {
@@ -362,7 +362,7 @@ TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_pus
   router_fixture f;
   f.ask(1, {whole_push(f.job, 7), whole_pull(f.job, 8)});
   CHECK(f.answered(1, {push_reply{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
-  CHECK(f.answered(1, {push_reply{3, true}, {}}).empty()); // To a push that was sent twice.
+  CHECK(f.answered(1, {push_reply{3, true}, {}}).empty()); // Answers the push that was sent twice.
   f.answered(2, {push_reply{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
 }
@@ -372,7 +372,8 @@ TEST_CASE("a_second_receipt_of_a_push_whose_values_are_asked_for_again_changes_n
   f.ask(1, {whole_push(f.job, 7), whole_pull(f.job, 8)});
   f.failed(1, errc::timed_out);
   f.tick(20ms);
-  CHECK(f.answered(1, {push_reply{3, false}, {}}) == texts{"pull 1 to 0 attempt 3"}); // Late.
+  CHECK(f.answered(1, {push_reply{3, false}, {}})
+        == texts{"pull 1 to 0 attempt 3"}); // A late reply.
   CHECK(f.answered(1, {push_reply{3, true}, {}}).empty());
   f.answered(2, {push_reply{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
@@ -409,7 +410,7 @@ TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
   }
 }
 
-// Servers that fail, answer late, twice or not at all, and views that come and go.
+// Servers fail, answer late, twice or not at all, and views come and go.
 TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
@@ -418,10 +419,10 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
     router_fixture f;
     std::map<std::uint64_t, int> ended;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> last_part;
-    std::set<std::uint64_t> asked_again; // not_yet: these need no order.
+    std::set<std::uint64_t> asked_again; // After not_yet: parts in any order.
     std::vector<send_part_effect> in_flight;
     auto valid = routed_view(f.job);
-    for (auto& entry : valid.chains) // Pulls alone may also go to a third server.
+    for (auto& entry : valid.chains) // Requests with pulls only may also go to a third server.
       entry.others.resize(seed % 2, {routed_server(2), ""});
     f.decide = router{f.job, {.reads = seed % 4 == 0 ? read_target::any : read_target::head}};
     f.set_view(valid);
@@ -486,7 +487,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
       } else if (!in_flight.empty()) {
         const auto at = draw(static_cast<std::uint32_t>(in_flight.size()));
         const auto part = in_flight[at];
-        if (draw(4) != 0) // Else it is answered twice.
+        if (draw(4) != 0) // Otherwise it is answered twice.
           in_flight.erase(in_flight.begin() + at);
         constexpr errc failures[] = {errc::peer_lost, errc::timed_out, errc::not_ready,
                                      errc::rolled_back};
@@ -497,7 +498,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
           fail(part, is_pull && draw(2) == 0 ? errc::not_yet : failures[draw(4)]);
       }
     }
-    // All is well again.
+    // From here on all servers answer.
     ++valid.config.value;
     for (auto& entry : valid.chains)
       ++entry.head.incarnation.value, entry.serving = true;
@@ -534,7 +535,7 @@ struct row_fixture : router_fixture {
     return {{2}, width, memory->size(), {memory, memory->data()}};
   }
 
-  /// Under key k lie k and 10 k.
+  /// Returns rows with k and 10 k under key k.
   static pull_reply answer(const pull_request& asked) {
     pull_reply made{1, {}};
     for (const auto& list : asked.rows) {

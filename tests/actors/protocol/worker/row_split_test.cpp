@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t width = 3;
 
-/// Under key k lie k, k + 1, k + 2.
+/// Returns rows with k, k + 1, k + 2 under key k.
 row_piece rows_of(std::vector<std::uint64_t> keys) {
   const auto values = std::make_shared<std::vector<float>>();
   for (const std::uint64_t key : keys)
@@ -33,7 +33,7 @@ std::vector<std::uint64_t> some_keys(std::uint64_t seed, std::size_t count) {
   return keys;
 }
 
-/// Partition p of 8 lies on server p % servers + 1.
+/// Returns a split where partition p of 8 is of chain p % servers + 1.
 row_split split_over(std::uint32_t servers) {
   std::vector<chain_id> map;
   for (std::uint32_t p = 0; p < 8; ++p)

@@ -61,7 +61,7 @@ TEST_CASE("pulls_go_ahead_of_the_gradient_as_far_as_they_may") {
     CHECK_FALSE(f.steps.next_pull());
     const auto first = f.steps.next_compute();
     REQUIRE(first);
-    CHECK_FALSE(f.steps.next_pull()); // It is computed, and not yet pushed.
+    CHECK_FALSE(f.steps.next_pull()); // The step is computed, and not yet pushed.
     CHECK(f.steps.next_compute().has_value() == (ahead > 0));
     CHECK_FALSE(f.steps.next_compute());
     const auto pushed = f.steps.computed(first->number);
@@ -161,9 +161,9 @@ TEST_CASE("values_of_a_history_that_was_rolled_back_are_not_wanted") {
 
 TEST_CASE("a_push_whose_lease_is_gone_leaves_its_place_to_others") {
   fixture f{{}, bsp()};
-  REQUIRE(f.steps.computed(f.compute_of({{1, {0}, 1, 1}}).number)); // Waits for batch 1.
+  REQUIRE(f.steps.computed(f.compute_of({{1, {0}, 1, 1}}).number)); // The step waits for batch 1.
   f.order({});
-  f.order({{2, {0}, 2, 1}}); // Both are its own now.
+  f.order({{2, {0}, 2, 1}}); // Now both batches are its own.
   const auto again = f.steps.computed(f.compute().number);
   CHECK(again->batch.value == 0);
   CHECK(f.compute().batch.value == 1);
@@ -217,7 +217,7 @@ TEST_CASE("nothing_is_begun_before_the_admission") {
 }
 
 TEST_CASE("in_bsp_a_pull_shares_the_request_of_the_push_of_the_clock_before_only") {
-  // Two slots a clock: the push is of clock 1.
+  // A clock has two slots: the push is of clock 1.
   for (const auto& [next, shares] : {std::pair{3, false}, {4, true}, {5, true}, {6, false}}) {
     CAPTURE(next);
     fixture f{{}, bsp()};

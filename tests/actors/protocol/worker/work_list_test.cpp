@@ -77,8 +77,8 @@ TEST_CASE("leases_no_longer_listed_are_forgotten_with_their_batches") {
   work.set_leases({lease_of(2, 3, 1)});
   CHECK(work.next()->value == 3);
   CHECK_FALSE(work.is_in_flight({1}));
-  work.done({1});   // Its receipt comes late,
-  work.reopen({1}); // or its failure.
+  work.done({1});   // The push reply comes late,
+  work.reopen({1}); // or the push's failure.
   CHECK(work.next()->value == 3);
   CHECK(work.progress().size() == 1);
 }
@@ -125,7 +125,7 @@ TEST_CASE("a_batch_taken_away_and_given_back_is_not_done_twice") {
   work.set_leases({});
   work.set_leases({lease_of(2, 0, 1)});
   CHECK(work.next()->value == 0);
-  work.done({0}); // The receipt of the first push.
+  work.done({0}); // The reply to the first push.
   CHECK_FALSE(work.next());
   CHECK(work.take_finished());
 }

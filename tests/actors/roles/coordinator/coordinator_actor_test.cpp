@@ -1,4 +1,5 @@
-// What decides has tests of its own; here: orders reach whom they are for, and the end.
+// Tests that the coordinator actor sends `orders` to the right members, and how it ends. Its
+// decisions have tests of their own.
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/shard_fixture.hpp"
@@ -29,7 +30,7 @@ struct fixture : actor_fixture {
     service = owned(*spawned);
   }
 
-  /// Keeps the orders that it gets.
+  /// Returns a member that records the `orders` it gets.
   troupe::member_handle spawn_member(const member_id& who) {
     auto& mine = received[who];
     return owned(
@@ -43,7 +44,7 @@ struct fixture : actor_fixture {
     send(service, status_message{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
   }
 
-  /// Why the coordinator ended; nothing while it lives.
+  /// Returns why the coordinator ended; nullopt while it lives.
   std::optional<errc> end_reason() {
     caf::scoped_actor self{system};
     self->monitor(service);
@@ -61,7 +62,7 @@ struct fixture : actor_fixture {
   std::uint64_t sequence = 0;
 };
 
-/// Where another coordinator may take the lead.
+/// A store in which another coordinator may take the lead.
 class contested_store : public storage::coordinator_store {
 public:
   result<storage::coordinator_state> load() override { return storage::coordinator_state{}; }
@@ -77,7 +78,7 @@ private:
   }
 };
 
-/// Every write to a file fails while it lives.
+/// Makes every write to a file fail while it lives.
 class no_file_may_grow {
 public:
   no_file_may_grow() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -155,7 +156,7 @@ TEST_CASE("a_coordinator_waits_some_time_for_members_after_the_job_stopped") {
   f.advance(100ms);
   CHECK(f.received[observer_0].back().stop);
   CHECK(f.received[observer_0].back().failed == "the user had enough");
-  // A member that missed it asks again.
+  // A member that missed the stop asks again.
   f.received[server_0].clear();
   f.report_from(server_0, server, server_status{});
   REQUIRE_FALSE(f.received[server_0].empty());

@@ -22,7 +22,7 @@ row_keys list_of(std::vector<std::uint64_t> keys, std::uint32_t table = 1) {
   return {{table}, 2, memory->size(), {memory, memory->data()}};
 }
 
-/// `count` keys, others for each seed.
+/// Returns `count` random keys of this seed.
 row_keys list_of(std::uint64_t seed, std::size_t count, std::uint32_t table = 1) {
   test::random_source random{seed};
   std::set<std::uint64_t> keys;
@@ -46,14 +46,14 @@ request_message push_of(const row_keys& list) {
 key_use kept(std::uint32_t slot) { return {key_use::how::kept, slot}; }
 key_use named(std::uint32_t slot) { return {key_use::how::named, slot}; }
 
-/// As it comes out of a link that names keys.
+/// Returns the request as it comes out of a link that names keys.
 request_message arrived(const request_message& sent) {
   auto read = test::decode_frame(test::flatten(wire::encode(sent)));
   REQUIRE_MESSAGE(read, read.error().text);
   return std::get<request_list>(*std::move(read)).items.at(0);
 }
 
-/// A hostile one: the keys of named lists are missing, as they would be.
+/// Returns a hostile request; the keys of named lists are missing, as on a link.
 request_message forged(request_message what, std::vector<key_use> keys,
                        std::vector<std::uint32_t> forgotten = {}) {
   for (std::size_t i = 0; i < keys.size(); ++i)
@@ -81,7 +81,7 @@ TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
   key_cache book;
   key_slots slots;
   const auto list = list_of(1, 100);
-  const auto same = list_of(1, 100); // In other memory.
+  const auto same = list_of(1, 100); // The same keys in other memory.
   auto first = pull_of({list}), second = push_of(same), third = pull_of({same, list_of(2, 100)});
   for (auto* each : {&first, &second, &third})
     book.shorten(*each);
@@ -132,7 +132,7 @@ TEST_CASE("keys of one table are not taken for those of another one") {
 }
 
 TEST_CASE("two lists of one hash are told apart") {
-  // The sum of every fourth key: a change of key 0 is undone by key 4.
+  // The hash sums every fourth key, so a change of key 4 can undo a change of key 0.
   const auto mixed = [](std::uint64_t key) {
     return std::rotl(std::uint64_t{1} ^ key, 29) * 0x9e3779b97f4a7c15;
   };
@@ -152,7 +152,7 @@ TEST_CASE("two lists of one hash are told apart") {
     CHECK(std::ranges::equal(read.what.pull->rows[0].span(), keys));
   }
   auto both = pull_of({list_of(other), list_of(one)});
-  book.shorten(both); // Has the second one give way: the first is in use.
+  book.shorten(both); // The first list is in use, so the second gives way.
   CHECK(both.keys == std::vector{kept(0), key_use{}});
   CHECK(both.forgotten == std::vector{0u});
 }
@@ -169,7 +169,7 @@ TEST_CASE("the list that was not used for longest gives way") {
   CHECK(fourth.keys == std::vector{kept(1)});
   auto others = pull_of({list_of(1, 10), list_of(3, 10), list_of(4, 10), list_of(2, 10)});
   book.shorten(others);
-  CHECK(others.keys == std::vector{named(0), named(2), named(1), key_use{}}); // All in use.
+  CHECK(others.keys == std::vector{named(0), named(2), named(1), key_use{}}); // All are in use.
 }
 
 TEST_CASE("book and shelf agree, whatever is asked for") {

@@ -1,4 +1,4 @@
-// Keys of sparse tables over real links: brought once, named afterwards, and nothing believed.
+// Tests keys of sparse tables over real links: sent once, named afterwards, and never trusted.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/roles/links/node.hpp"
 #include "tests/actors/answering_kv.hpp"
@@ -26,7 +26,7 @@ row_keys keys_from(std::uint64_t first, std::size_t count) {
   return {{0}, 1, count, {keys, keys->data()}};
 }
 
-/// Row k has the value k.
+/// Answers pulls: row k has the value k.
 kv_service spawn_rows(caf::actor_system& system) {
   return test::spawn_answering(system, [](const request& what) {
     pull_reply answer;
@@ -62,7 +62,7 @@ struct client_process : process {
       : process({role::worker, 3, {20}}, {.key_cache = with_book}),
         remote(links->to_servers()({{0}, server_0, to_string(server), true})) {}
 
-  /// Whether the values are those of the keys.
+  /// Pulls the rows; returns whether their values are those of the keys.
   bool pull(const row_keys& asked, bool latest = false) {
     bool right = false;
     caf::scoped_actor self{system};
@@ -95,7 +95,7 @@ TEST_CASE("keys_cross_a_link_once_and_the_traffic_shows_it") {
   CHECK(client.sent_by(keys) > 4000);
   CHECK(client.sent_by(keys) < 300);
   CHECK(client.sent_by(keys_from(1000, 500)) < 300);
-  CHECK(client.sent_by(keys, true) > 4000); // It may overtake, so it brings them.
+  CHECK(client.sent_by(keys, true) > 4000); // It may overtake, so it brings the keys.
   CHECK(client.sent_by(keys) < 300);
   const auto received = client.links->traffic().received_bytes;
   CHECK(received > 5 * 2000);
@@ -113,7 +113,7 @@ TEST_CASE("a_new_link_begins_without_keys") {
   CHECK(client.sent_by(keys) < 300);
   server.reset();
   server = std::make_unique<server_process>(address);
-  // The first one may still hear of the old link's end.
+  // The first pull may still fail with the old link.
   const auto before = client.links->traffic().sent_bytes;
   CHECK((client.pull(keys) || client.pull(keys)));
   CHECK(client.links->traffic().sent_bytes - before > 4000);

@@ -1,4 +1,4 @@
-// How links and transports end, and what they leave behind.
+// Tests how links and transports end, and that they leave no resources behind.
 #include "tests/actors/transport_fixture.hpp"
 
 #include "doctest/doctest.h"
@@ -38,7 +38,7 @@ double processor_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// A port where nobody listens.
+/// Returns a port on which no process listens.
 endpoint closed_port() {
   const auto taken = make_listener({"127.0.0.1", 0});
   const auto where = *local_endpoint(*taken);
@@ -67,7 +67,7 @@ TEST_CASE("a_killed_process_is_lost_at_once") {
   ::kill(child, SIGKILL);
   REQUIRE(client.wait_lost());
   CHECK(client.lost[0].code == errc::peer_lost);
-  CHECK_FALSE(contains(client.lost[0].text, "said nothing")); // Its end is seen, not its silence.
+  CHECK_FALSE(contains(client.lost[0].text, "said nothing")); // The end is seen, not the silence.
   ::waitpid(child, nullptr, 0);
   ::close(tell[0]);
   ::close(tell[1]);
@@ -164,7 +164,7 @@ TEST_CASE("listens_on_an_inherited_socket_again_and_again") {
 }
 
 TEST_CASE("the_destructor_does_not_wait_for_peers") {
-  steady_clock::duration shortest = 1h; // Of five: the machine may stand still.
+  steady_clock::duration shortest = 1h; // Shortest of five: the machine may stand still.
   for (int round = 0; round < 5; ++round) {
     auto server = std::make_unique<side>();
     const endpoint where = server->listen();
@@ -178,7 +178,7 @@ TEST_CASE("the_destructor_does_not_wait_for_peers") {
     server.reset();
     shortest = std::min<steady_clock::duration>(shortest, steady_clock::now() - begin);
   }
-  CHECK(shortest < 500ms); // Who waits for a peer does so for 1 s.
+  CHECK(shortest < 500ms); // A wait for a peer takes 1 s.
 }
 
 TEST_CASE("the_destructor_reports_each_link_as_lost") {
@@ -258,7 +258,7 @@ TEST_CASE("neither_descriptors_nor_threads_leak") {
       ends.client.links.close(ends.to_server);
     REQUIRE(ends.client.wait_lost());
   }
-  // A thread is in the list for a moment after it was joined.
+  // A joined thread stays in the list for a moment.
   CHECK(wait_until([&] { return entries("/proc/self/fd") <= descriptors; }));
   CHECK(wait_until([&] { return entries("/proc/self/task") <= threads; }));
 }

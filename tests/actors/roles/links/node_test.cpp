@@ -1,4 +1,4 @@
-// remote, gateway, uplink and downlink over real sockets: two actor systems in one process.
+// Tests remote, gateway, uplink and downlink over real sockets: two actor systems in one process.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/roles/links/node.hpp"
 #include "serialization/wire.hpp"
@@ -29,7 +29,7 @@ hello hello_of(const member_id& who, std::uint64_t job = 7, encoding_set sends =
   return {.version = wire::protocol_version, .job = job, .secret = 5, .from = who, .sends = sends};
 }
 
-/// What happened, from any thread.
+/// Records lines from any thread.
 class record {
 public:
   void note(std::string line) {
@@ -37,7 +37,7 @@ public:
     lines_.push_back(std::move(line));
     changed_.notify_all();
   }
-  /// False after 10 s.
+  /// Waits until the line was noted `times` times; returns false after 10 s.
   bool wait(const std::string& line, std::size_t times = 1) {
     std::unique_lock lock{mutex_};
     return changed_.wait_for(lock, 10s, [&] { return count_of(line) >= times; });
@@ -64,11 +64,10 @@ std::shared_ptr<float> numbers(std::size_t count) {
   return made;
 }
 
-/// More values than one message can carry. They must not be read.
+/// Returns a piece with more values than one message can carry. They must not be read.
 piece beyond_a_frame() { return {{{9}, 0, std::size_t{1} << 29}, numbers(1)}; }
 
-/// Pushes: the receipt's version is the batch; batch 666 is refused, batch 999 never answered.
-/// Pulls: as many numbers as asked for, or, of table 9, 2 GiB that are not there.
+/// Returns as many numbers as asked for or, for table 9, 2 GiB that are not there.
 pull_reply numbers_for(const pull_request& what) {
   pull_reply answer{1, {}};
   if (!what.ranges.empty() && what.ranges[0].table.value == 9)
@@ -78,6 +77,8 @@ pull_reply numbers_for(const pull_request& what) {
   return answer;
 }
 
+/// Answers a request; a push reply has the batch as version. Batch 666 is refused, batch 999 never
+/// answered.
 std::optional<std::variant<reply, failure>> answer_to(const request& what, record& seen) {
   reply answer;
   if (what.pull)
@@ -127,14 +128,14 @@ struct server_process : process {
   endpoint address;
 };
 
-/// The kv that stands for server 0 at that address.
+/// Returns the kv that stands for server 0 at that address.
 kv_service remote_of(const process& from, const endpoint& where,
                      incarnation_id incarnation = server_0.incarnation) {
   const member_id head{server_0.role, server_0.index, incarnation};
   return from.links->to_servers()({{0}, head, to_string(where), true});
 }
 
-/// The version of the receipt, or the error.
+/// Pushes the batch; returns the version of the push reply, or the error.
 std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint64_t batch,
                                           std::size_t elements = 0) {
   push_request what;
@@ -165,7 +166,7 @@ status_message report_of(std::uint64_t sequence, const member_id& from = worker_
   return {from, 7, sequence, 0, worker_status{}};
 }
 
-/// Answers each report with orders of its number.
+/// Answers each report with `orders` of the same sequence number.
 coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](
                         coordinator_service::pointer self) -> coordinator_service::behavior_type {
@@ -351,7 +352,7 @@ TEST_CASE("a_server_that_is_gone_is_peer_lost_and_works_again_when_it_is_back") 
   server.reset();
   CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
   server = std::make_unique<server_process>(seen, address);
-  // The first one may still hear of the old link's end.
+  // The first push may still fail with the old link.
   auto found = push(client, remote, 3);
   if (std::holds_alternative<failure>(found))
     found = push(client, remote, 3);
@@ -430,7 +431,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
     client.links->to_coordinator(server.address, [](const failure&) { FAIL("refused"); });
   client.links.reset();
   CHECK(code_of(push(client, connect(there), 3)) == errc::peer_lost);
-  caf::anon_send(report_to({}), status_message{}, member_handle{}); // Goes nowhere.
+  caf::anon_send(report_to({}), status_message{}, member_handle{}); // The report is dropped.
 }
 
 TEST_CASE("a_process_that_serves_nothing_closes_links") {
@@ -462,7 +463,7 @@ TEST_CASE("an_uplink_connects_again_and_sends_the_newest_report") {
   REQUIRE(worker.seen.wait("orders 1"));
   coordinator.reset();
   coordinator = std::make_unique<chief_process>(later, address);
-  // As members do: again and again, since those that left before the end was heard of are lost.
+  // Members report repeatedly too: reports sent before the old link's end is noticed are lost.
   std::uint64_t newest = 1;
   while (newest < 500 && later.count("report " + std::to_string(newest)) == 0) {
     worker.send(report_of(++newest));

@@ -1,4 +1,4 @@
-// Messages between replicas over real sockets: peer_link on one side, gateway on the other.
+// Tests messages between replicas over real sockets: peer_link on one side, gateway on the other.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/roles/links/node.hpp"
 #include "actors/transport/frames/traffic_class.hpp"
@@ -29,7 +29,7 @@ replica_message news(std::uint64_t index, const member_id& from = sender) {
   return {{3}, from, committed_message{{8}, index}};
 }
 
-/// A process with a server: what its replicas were sent.
+/// A process with a server; records the messages to its replicas.
 class process {
 public:
   explicit process(const member_id& who, bool has_replicas = true)
@@ -71,7 +71,8 @@ private:
   std::unique_ptr<node> links_;
 };
 
-/// Until one arrives, as replicas do: what is sent when a link breaks is lost.
+/// Sends `what` until a copy arrives, as replicas do: messages are lost when a link breaks. Returns
+/// false after 500 tries.
 bool send_until_received(const replica_sink& by, process& to, const replica_message& what) {
   const auto before = to.received().size();
   for (int i = 0; i < 500; ++i) {
@@ -82,7 +83,7 @@ bool send_until_received(const replica_sink& by, process& to, const replica_mess
   return false;
 }
 
-/// What becomes of a link whose sender said it is `who`, and sends `what`.
+/// A link whose sender claims to be `who` and sends `what`.
 struct bare_link {
   bare_link(const endpoint& where, const member_id& who, const replica_message& what)
       : from(hello_from(who)) {
@@ -106,7 +107,7 @@ TEST_CASE("what_a_server_sends_to_another_ones_replicas_arrives_there_in_order_o
       sent.back().from = sender;
       caf::anon_send(peer, sent.back());
     }
-  REQUIRE(there.wait_received(sent.size())); // The first ones wait for the link.
+  REQUIRE(there.wait_received(sent.size())); // The first messages wait for the link.
   const auto arrived = there.received();
   for (const auto traffic : {traffic_class::urgent, traffic_class::bulk}) {
     const auto others = [&](const replica_message& x) { return traffic_class_of(x) != traffic; };

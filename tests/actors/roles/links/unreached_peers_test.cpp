@@ -45,9 +45,9 @@ TEST_CASE("who is reached is not waited for any more") {
   fixture f;
   f.fail();
   f.now += 2s;
-  CHECK(f.open().empty()); // Nothing was told.
+  CHECK(f.open().empty()); // No notice was given before.
   f.now += 2s;
-  CHECK(f.fail().empty()); // Counts anew.
+  CHECK(f.fail().empty()); // The time is counted anew.
   f.now += 3s;
   CHECK(f.fail() == notices{{"1.2.3.4:5", told}});
   CHECK(f.open() == notices{{"1.2.3.4:5", ""}});

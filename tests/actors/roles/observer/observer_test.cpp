@@ -1,4 +1,4 @@
-// The launcher's actors: the observer, its board, and the evaluator.
+// Tests the launcher's actors: the observer, its mailbox, and the evaluator.
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
@@ -55,7 +55,7 @@ private:
   slow_life& life_;
 };
 
-/// Asks an evaluator once, over a kv that answers with `value` everywhere or fails.
+/// Evaluates once, over a kv that answers with `value` everywhere or fails.
 evaluation_message evaluate_once(evaluator_factory make, std::variant<float, failure> value) {
   actor_config config;
   caf::actor_system system{config};
@@ -79,7 +79,7 @@ evaluation_message evaluate_once(evaluator_factory make, std::variant<float, fai
                     [&](evaluation_message x) { promised.set_value(std::move(x)); });
   caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{9});
   auto verdict = promised.get_future().get();
-  caf::anon_send_exit(evaluator, caf::exit_reason::user_shutdown); // Else its timer holds it.
+  caf::anon_send_exit(evaluator, caf::exit_reason::user_shutdown); // Otherwise its timer holds it.
   return verdict;
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
   CHECK_FALSE(board->latest()->stop);
   coordinator.sequence = 0;
   what.batches_done = 4;
-  coordinator.order(observer, what); // Overtaken.
+  coordinator.order(observer, what); // This message was overtaken.
   CHECK(board->latest()->desired_state.batches_done == 5);
 }
 
@@ -164,11 +164,11 @@ TEST_CASE("an_evaluator_that_is_busy_has_ended_when_end_evaluator_returns") {
   slow_life life;
   actor_config config;
   caf::actor_system system{config};
-  system.await_actors_before_shutdown(false); // As the launcher has it.
+  system.await_actors_before_shutdown(false); // The launcher does so too.
   const auto source = system.spawn([](kv::pointer self) -> kv::behavior_type {
     return {[self, open = std::vector<caf::typed_response_promise<reply>>{}](
               const request&) mutable -> caf::result<reply> {
-      open.push_back(self->make_response_promise<reply>()); // The second one is never answered.
+      open.push_back(self->make_response_promise<reply>()); // The second pull gets no answer.
       if (open.size() == 1)
         open.front().deliver(reply{{}, pull_reply{}});
       return open.back();
@@ -178,13 +178,13 @@ TEST_CASE("an_evaluator_that_is_busy_has_ended_when_end_evaluator_returns") {
     system, job_of({asp()}), source, [&] { return std::make_unique<slow_evaluator>(life); },
     [](evaluation_message) {});
   caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{1});
-  caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{2}); // Stays open.
+  caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{2}); // Its pull stays open.
   while (!life.begun)
     std::this_thread::yield();
   life.may_end = true;
   end_evaluator(system, evaluator);
   CHECK(life.over);
-  // It holds who asked. That the system goes then, with a request open, is the rest of the test.
+  // The source holds the open request's promise. The rest of the test is that the system ends then.
   caf::anon_send_exit(source, caf::exit_reason::user_shutdown);
 }
 

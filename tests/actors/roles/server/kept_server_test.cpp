@@ -1,4 +1,4 @@
-// What a server says of the state that it kept and begins with.
+// Tests how a server reports the state that it kept and begins with.
 #include "actors/roles/server/server_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/shard_fixture.hpp"
@@ -14,7 +14,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// A chain of one server, which is started again and again, and keeps what it is told to keep.
+/// A chain of one server that is started repeatedly and keeps the state it is told to keep.
 struct fixture : actor_fixture {
   fixture() : job(job_of({bsp()})) { job.durability = durability_mode::log; }
 
@@ -42,12 +42,13 @@ struct fixture : actor_fixture {
     }));
   }
 
-  /// Of its start and the chain's generation with this number.
+  /// Returns the configuration of the server's start `number`; its number and generation are the
+  /// same.
   static chain_config alone(std::uint64_t number) {
     return {{number}, {number}, {{role::server, 0, {number}}}, {}};
   }
 
-  /// What it says when it is told of the chain.
+  /// Starts the server with the chain and returns its report on the chain.
   replica_status start(std::uint64_t number, const chain_metadata& chain) {
     server_options options;
     options.self = {role::server, 0, {number}};
@@ -82,7 +83,7 @@ TEST_CASE("a_start_after_an_unfinished_beginning_says_what_that_began_with") {
     REQUIRE(f.kept);
     if (is_wiped)
       f.kept.reset();
-    for (const std::uint64_t number : {2u, 3u}) { // The first of these ends before it acts.
+    for (const std::uint64_t number : {2u, 3u}) { // The first start ends before it acts.
       const auto begun = f.start(number, {lost, 0, fixture::alone(number)});
       CHECK(begun.status.complete);
       CHECK(f.kept->base.generation == generation_id{number});
@@ -98,7 +99,7 @@ TEST_CASE("who_left_the_chain_before_it_was_lost_begins_with_the_checkpoint") {
   REQUIRE(f.kept->base.generation == generation_id{1});
   chain_config lost{{2}, {1}, {{role::server, 1, {1}}}, {}};
   const auto begun = f.start(3, {lost, 7, fixture::alone(3)});
-  CHECK(begun.unreadable == 7); // No checkpoint is there to read.
+  CHECK(begun.unreadable == 7); // There is no checkpoint to read.
   CHECK_FALSE(begun.recovered);
 }
 

@@ -1,5 +1,5 @@
-// Servers that replicate one chain, in one actor system. The test gives their orders, and sees and
-// loses what they send to each other.
+// Tests servers that replicate one chain, in one actor system. The test gives their `orders`, and
+// sees and loses the messages between them.
 #include "actors/roles/server/server_actor.hpp"
 #include "storage/push_history.hpp"
 #include "tests/actors/actor_fixture.hpp"
@@ -124,7 +124,7 @@ struct fixture : actor_fixture {
     record = std::move(what);
     give_desired();
   }
-  /// Proposed and active.
+  /// Makes a configuration the proposed one, then the active one.
   void become(const chain_config& what) {
     reconcile({record.active, 0, what});
     reconcile({what, 0, std::nullopt});
@@ -158,7 +158,7 @@ struct fixture : actor_fixture {
     return report_of(index).chains.at(0).status;
   }
 
-  /// The lease goes on.
+  /// Lets `time` pass while the lease is renewed.
   void pass(std::chrono::milliseconds time) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += 100ms) {
       advance(100ms);
@@ -221,7 +221,7 @@ struct fixture : actor_fixture {
 
   std::size_t apply_batch;
   std::filesystem::path record_directory;
-  std::string complaints; ///< That a record ended early.
+  std::string complaints; ///< Lines on traces that ended early.
   job_spec job;
   fake_coordinator coordinator{*this};
   std::map<std::uint32_t, server_handle> servers;
@@ -234,7 +234,7 @@ struct fixture : actor_fixture {
   std::vector<storage::cut> cuts;
   std::function<bool(const replica_message&)> loses;
   std::uint64_t copied_floats = 0;
-  std::uint64_t copied_index = 0; ///< Of the newest part.
+  std::uint64_t copied_index = 0; ///< Index of the newest part.
 };
 
 template <class Kind>
@@ -289,7 +289,7 @@ TEST_CASE("who_comes_after_a_dead_head_has_all_that_was_acknowledged") {
   fixture f;
   f.become(f.config({0, 1, 2}));
   REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
-  f.loses = all_of_kind<committed_message>(); // The head is not told that the next one is final.
+  f.loses = all_of_kind<committed_message>(); // The head never hears that the next push is final.
   const auto lost = f.push(f.servers[0], f.gradient(1, 0, 2));
   CHECK(lost->pending());
   caf::anon_send_exit(f.servers[0], caf::exit_reason::kill);
@@ -362,14 +362,14 @@ TEST_CASE("what_a_server_counted_outlives_what_it_held") {
   f.pass(11s);
   CHECK(f.report_of(0).counters.applied == 1);
   f.become(f.config({1}, 0));
-  CHECK(f.copied_floats == elements); // Nothing of it is there any more.
+  CHECK(f.copied_floats == elements); // The old state was dropped.
 }
 
 TEST_CASE("a_joiner_that_hears_of_its_place_first_need_not_ask_twice") {
   fixture f;
   f.become(f.config({1, 2}));
   REQUIRE(f.push(f.servers[1], f.gradient(0, 0))->reply);
-  f.become(f.config({1, 2}, 0)); // Orders reach server 0 first.
+  f.become(f.config({1, 2}, 0)); // Server 0 gets its `orders` first.
   CHECK(f.copied_floats == elements);
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("the_record_of_a_server_goes_on_when_its_chain_comes_back") {
   f.become(f.config({0}, 1));
   f.pass(100ms);
   f.become(f.config({1}));
-  f.pass(40s); // What it held is freed.
+  f.pass(40s); // Its state is freed.
   f.become(f.config({1}, 0));
   f.pass(100ms);
   REQUIRE(f.status_of(0).complete);
@@ -435,8 +435,8 @@ TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {
   f.pass(8s);
   CHECK(f.status_of(2).complete);
   CHECK(f.status_of(1).joiner_synced);
-  CHECK(f.copied_floats == elements); // Nothing was sent twice.
-  CHECK(f.copied_index == 1);         // As it was when it was asked for first.
+  CHECK(f.copied_floats == elements); // No part was sent twice.
+  CHECK(f.copied_index == 1);         // The copy is that of the first request.
   f.become(f.config({0, 1, 2}));
   f.become(f.config({2}));
   CHECK(f.read(2) == -3);
@@ -453,7 +453,7 @@ TEST_CASE("a_copy_that_is_begun_again_brings_the_rest") {
   CHECK(f.copied_floats > 0);
   CHECK(f.copied_floats < elements);
   f.loses = nullptr;
-  f.become(f.config({0}, 2)); // The tail has died; another one sends.
+  f.become(f.config({0}, 2)); // The tail has died; the head sends the rest.
   f.pass(100ms);
   CHECK(f.status_of(2).complete);
   CHECK(f.copied_floats == elements);
@@ -474,7 +474,7 @@ TEST_CASE("a_sealed_head_refuses") {
   f.loses = nullptr;
   f.reconcile({*f.record.proposed, 0, std::nullopt});
   f.pass(200ms);
-  CHECK(f.duplicate(0, f.gradient(0, 0))); // It stayed in the log.
+  CHECK(f.duplicate(0, f.gradient(0, 0))); // The push stayed in the log.
   CHECK(f.read(0) == -1);
 }
 
@@ -485,7 +485,7 @@ TEST_CASE("values_are_not_read_where_the_coordinator_was_not_heard") {
   CHECK(f.read(0) == 0);
   f.advance(900ms);
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
-  f.hears = false; // Orders that echo no report prove nothing.
+  f.hears = false; // `orders` that echo no report do not renew the lease.
   f.give_desired();
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
   f.hears = true;
@@ -531,7 +531,7 @@ TEST_CASE("a_joiner_that_leads_has_the_values_before_the_last_bsp_step") {
     clock(0, 0);
     f.become(f.config({0, 1}, 2));
     f.pass(200ms);
-    CHECK_FALSE(f.status_of(1).joiner_synced); // A copy has no values of before.
+    CHECK_FALSE(f.status_of(1).joiner_synced); // A copy lacks the values before the last step.
     clock(0, 1);
     f.pass(200ms);
     REQUIRE(f.status_of(1).joiner_synced);
@@ -540,7 +540,7 @@ TEST_CASE("a_joiner_that_leads_has_the_values_before_the_last_bsp_step") {
     CHECK(f.read(2) == -2);
     auto before = f.first();
     before.latest = false;
-    before.step = {{0}, first_start(0), f.generation, {2}, 1}; // Of clock 1.
+    before.step = {{0}, first_start(0), f.generation, {2}, 1}; // Clock 1.
     const auto answer = f.pull(f.servers[2], before);
     REQUIRE(answer->reply);
     CHECK(f.first_of(*answer->reply) == -1);
@@ -564,7 +564,7 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   CHECK(f.cuts.size() == 1);
   f.push(f.servers[1], f.gradient(2, 1));
   REQUIRE(f.push(f.servers[1], f.gradient(3, 1))->reply);
-  f.checkpoint = 4; // Its clock has passed.
+  f.checkpoint = 4; // The clock of checkpoint 4 has passed.
   f.give_desired();
   CHECK(f.report_of(1).chains.at(0).checkpoint_failed == 4);
 }

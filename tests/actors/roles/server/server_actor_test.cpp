@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Plays the disk: the test answers.
+/// Plays the disk; the test sets its answers.
 struct fake_files {
   std::vector<storage::cut> cuts;
   std::vector<std::uint64_t> reads;
@@ -69,7 +69,8 @@ struct fixture : actor_fixture {
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
 
-  /// It is the whole chain; each generation is founded from `origin`.
+  /// Returns `orders` that make the server the whole chain; each generation is founded from
+  /// `origin`.
   desired_server wanted(std::uint64_t generation = 1, std::uint64_t base_checkpoint = 0) const {
     desired_server what;
     what.job = job;
@@ -269,7 +270,7 @@ TEST_CASE("older_orders_and_those_of_an_older_term_are_ignored") {
   old.sequence = 99;
   f.send(f.server, old);
   old.term = 9;
-  old.body = desired_worker{}; // Not for a server.
+  old.body = desired_worker{}; // These are for a worker.
   f.send(f.server, old);
   CHECK(f.read().size() == 4);
 }
@@ -303,7 +304,7 @@ TEST_CASE("a_server_told_to_stop_fails_what_is_open_and_is_silent") {
 
 TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
   fixture f;
-  // Only the server runs; what fills its partitions has to wait.
+  // Only the server runs; the actor that fills its partitions has to wait.
   const auto coordinator = f.coordinator.connector()({});
   const auto run_server = [&] {
     f.sched.prioritize(f.server);
@@ -322,7 +323,7 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
   run_server();
   CHECK(f.coordinator.reports().size() == before + 1);
   CHECK_FALSE(f.last().status.complete);
-  order(2); // What was filled for the first one is of no use any more.
+  order(2); // The partitions filled for the first `orders` are of no more use.
   f.sched.run();
   CHECK(f.last().status == chain_status{{2}, {2}, {2}, true, false});
   for (const auto& x : f.coordinator.reports())
@@ -393,7 +394,7 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     CHECK(f.last().unreadable == 3);
   }
   SUBCASE("an incomplete checkpoint") {
-    f.files->images.resize(1); // Without the block that it should hold.
+    f.files->images.resize(1); // Its block is missing.
     f.files->images[0].partition = partition_of(f.job, {0}, 0);
     f.files->images[0].marks.resize(1);
     f.coordinator.order(f.server, restore);
@@ -423,11 +424,11 @@ TEST_CASE("waiting_pushes_are_applied_together_to_the_same_bytes") {
     std::vector<std::uint64_t> versions;
     f.system.spawn([&](caf::event_based_actor* self) {
       for (std::uint64_t batch = 0; batch < 7;
-           ++batch) { // All in the mailbox before the first runs.
+           ++batch) { // All are in the mailbox before the first runs.
         const auto x = 0.1f * static_cast<float>(batch);
         request what{f.gradient(batch % 2, batch, batch, {x, 1 / (x + 1), x * x, 1}), {}};
         if (batch == 3)
-          what.push->step.batch = {2}; // A repeat.
+          what.push->step.batch = {2}; // It repeats batch 2.
         if (batch == 5)
           what.pull = f.all(1, 6, 6);
         self->request(f.server, std::chrono::seconds{3600}, what).then([&](const reply& answer) {
@@ -508,7 +509,7 @@ TEST_CASE("values_that_have_to_be_waited_for_do_not_hold_back_the_receipt_for_ev
 
 namespace {
 
-/// The fixture's table made sparse, with rows of two.
+/// The fixture with a sparse table, whose rows have two elements.
 struct row_fixture : fixture {
   explicit row_fixture(consistency sync = asp()) : fixture(sync, true) {
     job.tables[0].shape.clear();

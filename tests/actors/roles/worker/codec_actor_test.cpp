@@ -24,7 +24,7 @@ struct fixture : actor_fixture {
     router.on_push([](const push_request&) { return push_reply{1, false}; });
   }
 
-  /// As a router's answer has them.
+  /// Returns a pull of the blocks that a router's pull reply has.
   static pull_request blocks_pull() {
     pull_request made;
     made.ranges = {{{0}, 0, 4096}, {{1}, 0, 3}};
@@ -85,7 +85,7 @@ TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
   CHECK(f.push(f.coder, whole_push(f.job))->error == failure{errc::rolled_back, "back to 3"});
   CHECK(f.log
         == std::vector<std::string>{
-          "a push failed (back to 3): what compression had not sent yet is dropped"});
+          "a push failed (back to 3): the residue of its compression is dropped"});
 }
 
 TEST_CASE("a_codec_actor_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {

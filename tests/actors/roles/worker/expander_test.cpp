@@ -15,7 +15,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// A server that notes what comes, with an expander in front, and someone who asks it.
+/// A server that records requests, an expander before it, and an actor that takes the answers.
 struct fixture : actor_fixture {
   fixture() {
     server = owned(spawn_answering(
@@ -64,7 +64,7 @@ TEST_CASE("an_expander_unpacks_pushes_before_the_server_sees_them") {
   list.items.push_back({8, {f.packed_push({encoding::topk, 0.5}), whole_pull(f.job)}});
   f.send(f.expander, std::move(list), f.sink);
   REQUIRE(f.seen.size() == 2);
-  CHECK(f.lists == std::vector<std::size_t>{2}); // Still one message.
+  CHECK(f.lists == std::vector<std::size_t>{2}); // It is still one message.
   for (const auto& each : f.seen) {
     CHECK(each.push->packed.empty());
     CHECK(each.push->pieces.size() == 4);
@@ -81,7 +81,7 @@ TEST_CASE("an_expander_packs_values_as_they_are_wanted") {
   list.items.push_back({8, {{}, packed}});
   list.items.push_back({9, {{}, whole_pull(f.job)}});
   f.send(f.expander, std::move(list), f.sink);
-  CHECK(f.reply_to(7).pushed->version == 1); // In order.
+  CHECK(f.reply_to(7).pushed->version == 1); // The answers are in order.
   CHECK(f.reply_to(8).pulled->version == 2);
   CHECK(f.reply_to(8).pulled->pieces.empty());
   CHECK(f.reply_to(8).pulled->packed.size() == 2);

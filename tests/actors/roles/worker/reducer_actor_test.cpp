@@ -15,7 +15,7 @@ namespace {
 std::optional<fake_kv::push_answer> receive(const push_request&) { return push_reply{7, false}; }
 std::optional<fake_kv::pull_answer> bring(const pull_request& asked) { return answer_to(asked, 7); }
 
-/// Workers 0 and 1 have had their first values.
+/// A reducer whose workers 0 and 1 have their first values.
 struct fixture : actor_fixture {
   fixture() : next(*this) {
     next.on_push(receive);
@@ -93,7 +93,7 @@ TEST_CASE("a_reducer_actor_brings_all_workers_the_same_values") {
   const auto first = f.pull(f.reduces, f.pull_of_query(0));
   const auto second = f.pull(f.reduces, f.pull_of_query(1));
   REQUIRE((first->reply && second->reply));
-  CHECK(f.next.pulls().size() == 3); // With the first ones.
+  CHECK(f.next.pulls().size() == 3); // begin() made the first two.
   CHECK(f.next.pulls().back().others.size() == 1);
   CHECK(first->reply->pieces.front().values == second->reply->pieces.front().values);
 }

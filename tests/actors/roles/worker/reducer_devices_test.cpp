@@ -1,4 +1,4 @@
-// A reducer whose workers leave their gradients on (emulated) devices.
+// Tests a reducer whose workers leave their gradients on (emulated) devices.
 #include "actors/roles/worker/reducer_actor.hpp"
 #include "kernels/devices/device_group.hpp"
 #include "kernels/devices/emulated_platform.hpp"
@@ -21,8 +21,8 @@ namespace {
 
 std::optional<fake_kv::push_answer> receive(const push_request&) { return push_reply{7, false}; }
 
-/// Three workers that have had their first values; worker i's device is i. Its gradient is i + 1
-/// times 0, 1, 2, ... in each table.
+/// Three workers that have their first values; worker i's device is i. Its gradient is i + 1 times
+/// 0, 1, 2, ... in each table.
 struct fixture : actor_fixture {
   fixture() : next(*this) {
     next.on_push(receive);
@@ -39,7 +39,7 @@ struct fixture : actor_fixture {
     next.release();
   }
 
-  /// On the host.
+  /// Returns the worker's push with values on the host.
   push_request push_of(std::uint32_t worker, float norm = 1) const {
     auto made = whole_push(job, worker);
     made.step.worker = {worker};
@@ -53,7 +53,7 @@ struct fixture : actor_fixture {
     return made;
   }
 
-  /// The same on the worker's device.
+  /// Returns the worker's push with values on its device.
   push_request left_push_of(std::uint32_t worker, float norm = 1) {
     auto made = push_of(worker, norm);
     std::vector<float> flat;
@@ -74,7 +74,7 @@ struct fixture : actor_fixture {
     return made;
   }
 
-  /// Whether the push that went on last is `factor` times 0, 1, 2, ...
+  /// Returns whether the last forwarded push is `factor` times 0, 1, 2, ...
   bool last_is(float factor) const {
     const auto& last = next.pushes().back();
     return !last.on_device && std::ranges::all_of(last.pieces, [&](const piece& x) {
@@ -114,7 +114,7 @@ TEST_CASE("a_reducer_adds_up_on_the_devices_what_was_left_there") {
 
 TEST_CASE("a_reducer_clips_each_push_on_its_device") {
   fixture f;
-  f.push(f.reduces, f.left_push_of(0, 0.5f)); // As it is.
+  f.push(f.reduces, f.left_push_of(0, 0.5f)); // This push is not clipped.
   f.push(f.reduces, f.left_push_of(1, 2.0f));
   f.push(f.reduces, f.left_push_of(2, 4.0f));
   REQUIRE(f.next.pushes().size() == 1);
@@ -127,7 +127,7 @@ TEST_CASE("a_reducer_brings_a_push_that_goes_alone_to_the_host") {
   f.push(f.reduces, f.left_push_of(1, 4.0f));
   f.advance(110ms);
   REQUIRE(f.next.pushes().size() == 1);
-  CHECK(f.last_is(2)); // Whoever applies it clips it.
+  CHECK(f.last_is(2)); // The server clips it.
   CHECK(f.next.pushes().front().gradient_norm == 4.0f);
   CHECK(f.tally->sums == 0);
 }
@@ -186,7 +186,7 @@ TEST_CASE("where_a_device_is_lost_the_others_pushes_go_on_and_its_own_is_to_be_c
 }
 
 TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on") {
-  actor_config config; // One thread for all.
+  actor_config config; // All actors share one thread.
   caf::actor_system system{config};
   caf::scoped_actor self{system};
   std::promise<void> there;

@@ -78,7 +78,7 @@ TEST_CASE("a_router_actor_sends_again_when_no_answer_comes_in_time") {
   f.advance(700ms, 100ms);
   REQUIRE(f.first.pushes().size() == 2);
   f.first.on_push(receive);
-  f.first.release(); // Also the first copy, late.
+  f.first.release(); // The late first copy is answered too.
   CHECK(pushing->reply);
 }
 

@@ -33,7 +33,7 @@ struct fixture : actor_fixture {
       : job(job_of({sync}, 2, 100)), coordinator(*this), kv(*this) {
     kv.on_pull(sevens);
     kv.on_push([](const push_request&) { return push_reply{}; });
-    job.tables[0].optimizer.clip_norm = 100; // Else no norm is computed.
+    job.tables[0].optimizer.clip_norm = 100; // Otherwise no norm is computed.
     worker_options options;
     options.self = {role::worker, 1, {66}};
     options.job = job;
@@ -108,7 +108,7 @@ TEST_CASE("a_worker_does_its_leases_in_order_and_reports_them_done") {
   CHECK(f.pushed() == numbers_list{4, 6, 8, 10, 11});
   CHECK(f.seen == f.pushed());
   CHECK(f.parameter == 7);
-  // Each lease was told as soon as it was done.
+  // Each lease was reported as soon as it was done.
   const auto leases = f.last().leases;
   REQUIRE(leases.size() == 2);
   CHECK(leases[0].done == std::vector<batch_id>{{10}, {11}});
@@ -165,7 +165,7 @@ TEST_CASE("a_push_and_the_pull_for_the_next_batch_are_one_request") {
 
 TEST_CASE("in_bsp_values_of_the_same_clock_are_not_asked_for_with_a_push") {
   fixture f{bsp()};
-  f.kv.on_push(hold_push);   // The receipts of a clock come when all its slots are there.
+  f.kv.on_push(hold_push);   // Push replies of a clock wait for all of its slots.
   f.lease({{1, {0}, 2, 1}}); // Both slots of clock 0: the other worker is gone.
   CHECK(f.pushed() == numbers_list{0, 1});
   f.kv.on_push(answer_push);
@@ -177,7 +177,7 @@ TEST_CASE("pushes_in_flight_are_bounded") {
   fixture f;
   f.kv.on_push(hold_push);
   f.lease({{1, {0}, 9, 1}});
-  CHECK(f.pushed() == numbers_list{0}); // The next values come with its receipt.
+  CHECK(f.pushed() == numbers_list{0}); // The next values come with its push reply.
   f.kv.on_push(answer_push);
   f.kv.release();
   CHECK(f.pushed().size() == 9);
@@ -270,7 +270,7 @@ TEST_CASE("20_gradients_in_a_row_that_are_not_finite_are_a_divergence") {
     return 0.0;
   };
   f.lease({{1, {0}, 60, 1}});
-  // 0 to 18 and 20 to 39; the one between them begins the count anew.
+  // Batches 0 to 18 and 20 to 39; the finite gradient between them begins the count anew.
   CHECK(f.seen.size() == 40);
   CHECK(f.last().failed
         == "training diverged: 20 gradients in a row are not finite; a smaller --lr may help");
@@ -299,7 +299,7 @@ TEST_CASE("a_rollback_drops_everything") {
   CHECK(f.last().generation.value == 2);
   CHECK(f.last().clock == 0);
   f.kv.on_push(answer_push);
-  f.kv.release(); // Receipts of the old history.
+  f.kv.release(); // The replies are of the old generation.
   CHECK(f.report_now().counters.pushes_acknowledged == 0);
   f.lease({{2, {0}, 1, 1}}, 2);
   CHECK(f.pushed() == numbers_list{0, 0});
@@ -361,7 +361,7 @@ TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
   f.advance(300ms);
   CHECK(f.pushed() == numbers_list{0});
   REQUIRE(f.kv.pulls().size() == 3);
-  CHECK(f.kv.pulls()[2].step.clock == 1); // Behind the push of batch 0.
+  CHECK(f.kv.pulls()[2].step.clock == 1); // The pull follows the push of batch 0.
   f.advance(600ms);
   CHECK(f.pushed() == numbers_list{0, 1, 2});
 }
@@ -375,7 +375,7 @@ TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
   f.kv.release();
   f.lease({{2, {1}, 1, 1}});
   f.advance(30ms);
-  CHECK(f.report_now().counters.wait_us == 200'000); // Also for a lease, and not ended yet.
+  CHECK(f.report_now().counters.wait_us == 200'000); // A wait for a lease counts before it ends.
 }
 
 TEST_CASE("a_gradient_that_nobody_wants_any_more_counts_as_computed") {
@@ -386,7 +386,7 @@ TEST_CASE("a_gradient_that_nobody_wants_any_more_counts_as_computed") {
   f.advance(300ms);
   CHECK(f.pushed().empty());
   CHECK(f.report_now().counters.batches_computed == 1);
-  CHECK(f.last().counters.wait_us == 200'000); // Not the time of that step.
+  CHECK(f.last().counters.wait_us == 200'000); // The time of that step is no wait.
 }
 
 TEST_CASE("bsp_may_have_as_many_slots_in_flight_as_a_clock_has") {

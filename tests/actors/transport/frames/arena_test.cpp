@@ -1,5 +1,5 @@
-// Arenas from both ends, each with the other one misbehaving. What a link does with them:
-// unix_link_test.cpp.
+// Tests arenas from both ends, each with the opposite end misbehaving. unix_link_test.cpp tests how
+// a link uses them.
 #include "actors/transport/frames/arena_reader.hpp"
 #include "actors/transport/frames/arena_writer.hpp"
 #include "actors/transport/frames/slot_allocator.hpp"
@@ -58,7 +58,7 @@ detail::descriptor memory_of(std::size_t size_bytes, int seals, unsigned flags =
   return made;
 }
 
-/// What the system has given to the file.
+/// Returns the memory that the system has given to the file.
 std::size_t memory_in(const detail::descriptor& memory) {
   struct stat about {};
   return ::fstat(memory.get(), &about) == 0 ? static_cast<std::size_t>(about.st_blocks) * 512 : 0;
@@ -166,12 +166,12 @@ TEST_CASE("an_arena_that_is_not_used_gives_its_memory_back_and_takes_it_again") 
   auto low = send(small, small_bytes), first = send(large, large_bytes),
        second = send(large, large_bytes), high = send(small, small_bytes);
   CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
-  trim(); // All of it is held.
+  trim(); // All slots are held.
   CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
   second.reset();
   high.reset();
   send(small, small_bytes);
-  ends.writer->trim(); // Something was sent just now.
+  ends.writer->trim(); // A frame was sent just now.
   CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
   ends.writer->trim();
   CHECK(memory_in(ends.kept) <= empty + large_bytes + 8 * granule_bytes);
@@ -181,7 +181,7 @@ TEST_CASE("an_arena_that_is_not_used_gives_its_memory_back_and_takes_it_again") 
   first.reset();
   trim();
   CHECK(memory_in(ends.kept) == empty);
-  low = send(small, small_bytes); // The first slot, not one of those that came back last.
+  low = send(small, small_bytes); // It gets the first slot, not one freed last.
   CHECK(memory_in(ends.kept) <= empty + 4 * granule_bytes);
   first = send(large, large_bytes);
   CHECK(memory_in(ends.kept) >= empty + large_bytes);
@@ -293,7 +293,7 @@ TEST_CASE("a_reader_that_scribbles_over_the_words_only_harms_what_it_receives") 
   std::atomic<bool> done = false;
   std::thread scribbler{[&] {
     std::minstd_rand random{3};
-    while (!done) // Frees twice, early, what was never given out; and writes what is no word.
+    while (!done) // Frees slots twice, early or before their use, and writes invalid words.
       std::atomic_ref{reinterpret_cast<std::uint32_t*>(words.data())[random() % 256]} =
         random() % 3;
   }};

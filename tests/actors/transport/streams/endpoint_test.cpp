@@ -52,7 +52,7 @@ TEST_CASE("a_route_is_two_numeric_addresses") {
   REQUIRE(loopback);
   CHECK(loopback->there == endpoint{"127.0.0.1", 4000});
   CHECK(loopback->here == "127.0.0.1");
-  if (const auto six = route_to({"::1", 4000})) { // Not every host has IPv6.
+  if (const auto six = route_to({"::1", 4000})) { // Some hosts have no IPv6.
     CHECK(six->there == endpoint{"::1", 4000});
     CHECK(six->here == "::1");
   }

@@ -1,4 +1,4 @@
-// TCP streams: what the kernel is left to do.
+// Tests how much of a TCP stream waits in the kernel.
 #include "actors/transport/streams/socket_stream.hpp"
 
 #include "doctest/doctest.h"
@@ -40,7 +40,7 @@ TEST_CASE("the_kernel_queues_little_that_it_cannot_send") {
   int unsent = 0;
   REQUIRE(::ioctl(socket, SIOCOUTQNSD, &unsent) == 0);
   CHECK(unsent > 0);
-  CHECK(unsent <= limit + (128 << 10)); // It looks before it takes a piece, and not after.
+  CHECK(unsent <= limit + (128 << 10)); // The kernel checks before it takes a piece, not after.
 }
 
 } // namespace socket_stream_test

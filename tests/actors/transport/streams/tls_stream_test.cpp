@@ -33,11 +33,11 @@ struct two_ends {
   tls_end worker, server;
 };
 
-/// Moves what arrives at one socket to the other, as slowly as a test wants.
+/// Moves the bytes that arrive at one socket to the other, as slowly as a test wants.
 struct relay {
   explicit relay(stream_ptr a, stream_ptr b) : ends{std::move(a), std::move(b)} {}
 
-  /// At most so many bytes from end `from` to the other; returns what they were.
+  /// Moves at most `size_max` bytes from end `from` to the other; returns them.
   std::string carry(int from, std::size_t size_max) {
     std::string bytes(size_max, '\0');
     iovec place{bytes.data(), bytes.size()};
@@ -51,7 +51,7 @@ struct relay {
   stream_ptr ends[2];
 };
 
-/// Both ends write and read 24 MiB, each on threads of its own.
+/// Writes and reads 24 MiB at both ends, each on threads of its own.
 void exchange(std::uint64_t records_per_key) {
   constexpr std::size_t total = std::size_t{24} << 20;
   two_ends ends{tcp_pair(), records_per_key};

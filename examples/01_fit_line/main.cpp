@@ -1,4 +1,4 @@
-// Finds slope and intercept of a straight line again, from points on it.
+// Fits a straight line to points on it: the smallest program that trains.
 #include "actors/graph/program.hpp"
 
 #include <cmath>
@@ -31,7 +31,7 @@ struct line_evaluator final : troupe::evaluator {
 };
 
 int main(int argc, char** argv) {
-  return troupe::program{"line", "Finds a line."}.run(argc, argv, [](const auto& options) {
+  return troupe::program{"fit_line", "Fits a line."}.run(argc, argv, [](const auto& options) {
     troupe::graph g;
     auto parameters = g.servers(options.configured({{.name = "line", .shape = {2}}}));
     g.workers(10'000, std::make_unique<line_trainer>).into(parameters);

@@ -1,12 +1,14 @@
-#include "cli/chaos/launcher_lines.hpp"
+#include "cli/chaos/event_lines.hpp"
+
+#include "actors/graph/report/event_log.hpp"
 
 #include "nlohmann/json.hpp"
 
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
+#include <utility>
+#include <variant>
 
 namespace troupe::chaos {
 
@@ -21,38 +23,26 @@ bool read_sums(const std::string& text, run_facts& run) {
                   &found.right, &found.elements)
       != 6)
     return false;
-  run.counted = found; // Those of the last evaluation count.
+  run.counted = found; // The sums of the last evaluation count.
   return true;
-}
-
-/// "12.3 s training 45 %, epoch 0.45/1, ..., active members 7/7"
-void read_progress(const std::string& line, double at, run_facts& run) {
-  const auto active = line.rfind("active members ");
-  const auto percent = line.find(" %");
-  if (active == std::string::npos || percent == std::string::npos || percent > active)
-    return;
-  progress_line found{at, {}, 0};
-  char phase[16] = {};
-  if (std::sscanf(line.c_str(), "%*s s %15s", phase) != 1
-      && std::sscanf(line.c_str(), "%*s %15s", phase) != 1)
-    return;
-  found.phase = phase;
-  found.percent = std::atoi(line.c_str() + line.rfind(' ', percent - 1) + 1);
-  if (std::sscanf(line.c_str() + active, "active members %" SCNu64, &found.active) == 1)
-    run.progress.push_back(std::move(found));
 }
 
 } // namespace
 
-void read_launcher_line(const std::string& line, double at, run_facts& run) {
-  if (!line.starts_with('['))
-    return read_progress(line, at, run);
-  const auto end = line.find("] ");
-  if (end == std::string::npos)
+void read_event_line(const std::string& line, double at, run_facts& run) {
+  auto what = parse_event(line);
+  if (!what)
     return;
-  auto text = line.substr(end + 2);
-  if (!read_sums(text, run))
-    run.events.push_back({at, std::move(text)});
+  if (what->kind == event_kind::note && read_sums(std::string{what->text("text")}, run))
+    return;
+  if (what->kind != event_kind::progress) {
+    run.events.push_back({at, *std::move(what)});
+    return;
+  }
+  const auto* const done = what->find("done");
+  const auto* const share = done == nullptr ? nullptr : std::get_if<double>(done);
+  run.progress.push_back({at, std::string{what->text("phase")}, what->number("active"),
+                          share == nullptr ? 0 : static_cast<int>(100 * *share)});
 }
 
 void read_report(const std::filesystem::path& file, run_facts& run) {

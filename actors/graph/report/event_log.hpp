@@ -1,0 +1,39 @@
+// Writes what a run says as one JSON object a line, for programs that follow it
+// (docs/reference/events.md).
+#pragma once
+
+#include "base/error.hpp"
+#include "serialization/job_event.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Reads a line of such a file. Nullopt: it is no event, or of a kind that this version lacks.
+std::optional<job_event> parse_event(const std::string& line);
+
+/// Thread safety: none. A full disk costs lines of this file, not the job.
+class event_log {
+public:
+  /// Opens the file to append to it. Errors: io_failed.
+  static result<event_log> open(const std::filesystem::path& file);
+
+  /// `elapsed`: since the launcher's start.
+  void write(const job_event& what, std::chrono::nanoseconds elapsed,
+             std::chrono::system_clock::time_point now);
+
+private:
+  struct close_file {
+    void operator()(std::FILE* x) const { std::fclose(x); }
+  };
+  explicit event_log(std::FILE* file) : file_(file) {}
+
+  std::unique_ptr<std::FILE, close_file> file_;
+};
+
+} // namespace troupe
