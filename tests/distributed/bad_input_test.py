@@ -395,7 +395,8 @@ class BadInput(cluster.ClusterTest):
         self.assertIn("the record of this run ends here", "".join(run.logs.values()))
         self.refused(["--model", "softmax", "--replay", record / "r"], 1, "no record names")
         (report / "fill").write_bytes(bytes(64 << 10))
-        run = self.refused([*self.small, "--report", report / "r.json"], 1,
+        run = self.refused([*self.small, "--report", report / "r.json",
+                            "--events", self.home / "events.jsonl"], 1,
                            r"cannot write .*r.json: No space left on device$", seconds=30)
         self.assertTrue(run.told("batches_applied"))
 
