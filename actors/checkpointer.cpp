@@ -1,5 +1,8 @@
 #include "actors/checkpointer.hpp"
 
+#include "storage/checkpoint_reader.hpp"
+#include "storage/checkpoint_writer.hpp"
+
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 

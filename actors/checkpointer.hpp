@@ -2,7 +2,9 @@
 #pragma once
 
 #include "actors/kv.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/cut.hpp"
+#include "storage/manifest.hpp"
 #include "storage/local_state.hpp"
 
 #include "caf/actor_system.hpp"

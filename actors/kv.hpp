@@ -80,7 +80,7 @@ using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 /// Receives the messages of the other replicas of its shards.
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
 
-/// Receives its desired state. Lifetime: until orders::stop.
+/// Receives its desired state. Lifetime: until desired_state::stop.
 using member_handle = caf::typed_actor<caf::reacts_to<desired_state>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.

@@ -1,11 +1,11 @@
 #include "cli/certs.hpp"
 
 #include "actors/transport/streams/certificate_authority.hpp"
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "actors/transport/streams/role_names.hpp"
 #include "actors/transport/streams/tls_context.hpp"
 #include "base/quote.hpp"
-#include "base/system/files.hpp"
+#include "base/system/file.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/chrono.h"

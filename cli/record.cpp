@@ -66,7 +66,7 @@ pause longest_pause(const push_history& history, chain_id chain) {
 std::string chain_lines(const push_history& history) {
   std::string text;
   for (const auto& chain : history.chains) {
-    text += fmt::format("chain {}, generation {}: {} pushes in {:.3f} s", chain.chain.value,
+    text += fmt::format("shard {}, generation {}: {} pushes in {:.3f} s", chain.chain.value,
                         chain.generation.value, chain.applied.size(),
                         chain.applied.empty()
                           ? 0.0
@@ -90,7 +90,7 @@ std::string missing_lines(const push_history& history) {
   std::string text;
   for (const auto& [chain, there] : applied)
     if (there.size() < batches)
-      text += fmt::format("chain {}: {} of {} batches are missing: the run, or its record, ended "
+      text += fmt::format("shard {}: {} of {} batches are missing: the run, or its record, ended "
                           "before them\n",
                           chain.value, batches - there.size(), batches);
   return text;
@@ -104,7 +104,7 @@ std::string pause_lines(const push_history& history) {
   std::string text;
   for (const auto chain : chains) {
     const auto longest = longest_pause(history, chain);
-    text += fmt::format("chain {}: longest pause {:.1f} ms, at {:.3f} s\n", chain.value,
+    text += fmt::format("shard {}: longest pause {:.1f} ms, at {:.3f} s\n", chain.value,
                         1e3 * seconds(longest.from_ns, longest.to_ns),
                         longest.from_ns == 0 ? 0.0 : seconds(begin, longest.from_ns));
   }
@@ -132,7 +132,7 @@ std::string record_summary(const push_history& history) {
   text += fmt::format("{} pushes of {} workers (one that was started again counts twice)\n", pushes,
                       workers.size());
   if (read > 0) // A batch was done twice: each chain applied one of its two gradients.
-    text += fmt::format("{} pushes of batches done twice, which only other chains applied\n", read);
+    text += fmt::format("{} pushes of batches done twice, which only other shards applied\n", read);
   text += fmt::format(
     "{} bytes in {} files, {:.1f} a push", history.size_bytes, history.files,
     pushes == 0 ? 0.0 : static_cast<double>(history.size_bytes) / static_cast<double>(pushes));

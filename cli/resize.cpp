@@ -91,7 +91,7 @@ command add_command(CLI::App& app) {
   const auto options = std::make_shared<resize_options>();
   options->request.add = 1;
   auto made = make_command(app, "add",
-                           "Adds servers to a job that runs; its launcher starts them, and chains "
+                           "Adds servers to a job that runs; its launcher starts them, and shards "
                            "move to them",
                            options);
   made.words->add_option("--count", options->request.add, "How many")

@@ -26,7 +26,7 @@ std::string line_of(const storage::manifest& what) {
   for (const auto& part : what.parts)
     for (const auto& file : part.files)
       size_bytes += file.size_bytes;
-  return fmt::format("good, {} chains, {:.1f} MB, batches below {}", what.parts.size(),
+  return fmt::format("good, {} shards, {:.1f} MB, batches below {}", what.parts.size(),
                      static_cast<double>(size_bytes) * 1e-6, what.cursor.value);
 }
 

@@ -45,6 +45,7 @@
 //               MiB on, writes past the caches into other memory that begins on cache lines.
 #pragma once
 
+#include "base/optimizer_kind.hpp"
 #include "kernels/device_stream.hpp"
 
 #include <cstddef>
@@ -53,28 +54,26 @@
 
 namespace troupe::kernels {
 
-enum class optimizer : std::uint8_t { sgd, momentum, adagrad, adam, nesterov, adamw, ftrl };
-
-constexpr std::size_t state_per_weight(optimizer kind) {
+constexpr std::size_t state_per_weight(optimizer_kind kind) {
   switch (kind) {
-  case optimizer::sgd: return 0;
-  case optimizer::momentum:
-  case optimizer::nesterov:
-  case optimizer::adagrad: return 1;
-  case optimizer::adam:
-  case optimizer::adamw:
-  case optimizer::ftrl: return 2;
+  case optimizer_kind::sgd: return 0;
+  case optimizer_kind::momentum:
+  case optimizer_kind::nesterov:
+  case optimizer_kind::adagrad: return 1;
+  case optimizer_kind::adam:
+  case optimizer_kind::adamw:
+  case optimizer_kind::ftrl: return 2;
   }
   return 0;
 }
 
 /// Returns whether a step depends on the number of earlier steps.
-constexpr bool counts_steps(optimizer kind) {
-  return kind == optimizer::adam || kind == optimizer::adamw;
+constexpr bool counts_steps(optimizer_kind kind) {
+  return kind == optimizer_kind::adam || kind == optimizer_kind::adamw;
 }
 
 struct step_options {
-  optimizer kind = optimizer::sgd;
+  optimizer_kind kind = optimizer_kind::sgd;
   float rate = 0.1f;     ///< Learning rate. Finite, > 0.
   float momentum = 0.9f; ///< mu, or beta1 of adam and adamw.
   float beta2 = 0.999f;

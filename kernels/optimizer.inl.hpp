@@ -49,9 +49,9 @@ inline step_constants constants_of(const step_options& options) {
   k.weight_decay = options.weight_decay;
   k.clip = options.clip_value > 0.0f ? options.clip_value : std::numeric_limits<float>::infinity();
   k.gradient_scale = options.gradient_scale;
-  if (options.kind == optimizer::ftrl)
+  if (options.kind == optimizer_kind::ftrl)
     k.rate = static_cast<float>(1.0 / double{options.rate});
-  if (options.kind == optimizer::adamw)
+  if (options.kind == optimizer_kind::adamw)
     k.weight_decay = static_cast<float>(1.0 - double{options.rate} * options.weight_decay);
   if (counts_steps(options.kind)) {
     const double beta1 = options.momentum, beta2 = options.beta2;
@@ -69,23 +69,23 @@ struct element {
   float weight, first, second;
 };
 
-template <optimizer Kind>
+template <optimizer_kind Kind>
 TROUPE_HD element stepped(element old, float gradient, const step_constants& k) {
   const float scaled = std::min(std::max(gradient * k.gradient_scale, -k.clip), k.clip);
-  constexpr bool decays_apart = Kind == optimizer::adamw || Kind == optimizer::ftrl;
+  constexpr bool decays_apart = Kind == optimizer_kind::adamw || Kind == optimizer_kind::ftrl;
   const float g = decays_apart ? scaled : scaled + k.weight_decay * old.weight;
-  if constexpr (Kind == optimizer::sgd) {
+  if constexpr (Kind == optimizer_kind::sgd) {
     return {old.weight - k.rate * g, 0.0f, 0.0f};
-  } else if constexpr (Kind == optimizer::momentum) {
+  } else if constexpr (Kind == optimizer_kind::momentum) {
     const float m = k.keep * old.first + g;
     return {old.weight - k.rate * m, m, 0.0f};
-  } else if constexpr (Kind == optimizer::nesterov) {
+  } else if constexpr (Kind == optimizer_kind::nesterov) {
     const float m = k.keep * old.first + g;
     return {old.weight - k.rate * (g + k.keep * m), m, 0.0f};
-  } else if constexpr (Kind == optimizer::adagrad) {
+  } else if constexpr (Kind == optimizer_kind::adagrad) {
     const float s = old.first + g * g;
     return {old.weight - k.rate * g / (std::sqrt(s) + k.epsilon), s, 0.0f};
-  } else if constexpr (Kind == optimizer::ftrl) {
+  } else if constexpr (Kind == optimizer_kind::ftrl) {
     const float q = old.second + g * g;
     const float root = std::sqrt(q);
     const float z = old.first + g - (root - std::sqrt(old.second)) * k.rate * old.weight;
@@ -95,7 +95,7 @@ TROUPE_HD element stepped(element old, float gradient, const step_constants& k) 
     const float m = k.keep * old.first + k.take * g;
     const float v = k.keep_square * old.second + k.take_square * g * g;
     const float divisor = std::sqrt(v * k.square_correction) + k.epsilon;
-    const float kept = Kind == optimizer::adamw ? k.weight_decay * old.weight : old.weight;
+    const float kept = Kind == optimizer_kind::adamw ? k.weight_decay * old.weight : old.weight;
     return {kept - k.rate * m / divisor, m, v};
   }
 }
@@ -112,7 +112,7 @@ struct step_memory {
   std::size_t new_second = count;
 };
 
-template <optimizer Kind>
+template <optimizer_kind Kind>
 [[gnu::always_inline]] inline bool step_stretch(step_memory at, step_constants k) {
   constexpr std::size_t states = state_per_weight(Kind);
   constexpr std::uint32_t magnitude = 0x7fffffff, one_exponent = 0x00800000;
@@ -141,17 +141,17 @@ template <optimizer Kind>
 
 /// Calls body.operator()<kind>(), so that code that depends on the kind is chosen outside of loops.
 template <class Body>
-[[gnu::always_inline]] inline auto with_kind(optimizer kind, const Body& body) {
+[[gnu::always_inline]] inline auto with_kind(optimizer_kind kind, const Body& body) {
   switch (kind) {
-  case optimizer::sgd: break;
-  case optimizer::momentum: return body.template operator()<optimizer::momentum>();
-  case optimizer::nesterov: return body.template operator()<optimizer::nesterov>();
-  case optimizer::adagrad: return body.template operator()<optimizer::adagrad>();
-  case optimizer::adam: return body.template operator()<optimizer::adam>();
-  case optimizer::adamw: return body.template operator()<optimizer::adamw>();
-  case optimizer::ftrl: return body.template operator()<optimizer::ftrl>();
+  case optimizer_kind::sgd: break;
+  case optimizer_kind::momentum: return body.template operator()<optimizer_kind::momentum>();
+  case optimizer_kind::nesterov: return body.template operator()<optimizer_kind::nesterov>();
+  case optimizer_kind::adagrad: return body.template operator()<optimizer_kind::adagrad>();
+  case optimizer_kind::adam: return body.template operator()<optimizer_kind::adam>();
+  case optimizer_kind::adamw: return body.template operator()<optimizer_kind::adamw>();
+  case optimizer_kind::ftrl: return body.template operator()<optimizer_kind::ftrl>();
   }
-  return body.template operator()<optimizer::sgd>();
+  return body.template operator()<optimizer_kind::sgd>();
 }
 
 /// The memory that a step on rows reads and writes. Each row is f32[width], followed by its state.
@@ -164,7 +164,7 @@ struct row_memory {
 
 /// Width > 0: known to the compiler, which then needs no loop within a row. constants_stride 0: one
 /// entry for all rows; 1: one entry for each.
-template <optimizer Kind, std::size_t Width>
+template <optimizer_kind Kind, std::size_t Width>
 [[gnu::always_inline]] inline void step_rows(const row_memory& at, const step_constants* constants,
                                              std::size_t constants_stride) {
   const std::size_t width = Width > 0 ? Width : at.width;
@@ -175,7 +175,7 @@ template <optimizer Kind, std::size_t Width>
   }
 }
 
-template <optimizer Kind>
+template <optimizer_kind Kind>
 [[gnu::always_inline]] inline void
 step_rows_of(const row_memory& at, const step_constants* constants, std::size_t constants_stride) {
   switch (at.width) {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t tile = 64;
 
 /// Writes past the caches, which then need not fetch lines before they are overwritten.
-template <optimizer Kind>
+template <optimizer_kind Kind>
 bool step_streamed(const detail::step_memory& at, const detail::step_constants& constants) {
   constexpr floats d;
   constexpr std::size_t states = state_per_weight(Kind), width = hn::MaxLanes(d);
@@ -52,7 +52,7 @@ bool step_streamed(const detail::step_memory& at, const detail::step_constants& 
 }
 
 /// Returns whether the step overwrites no input, and each of its vectors begins on a cache line.
-template <optimizer Kind>
+template <optimizer_kind Kind>
 bool may_be_streamed(const detail::step_memory& at) {
   constexpr std::size_t line = 64, states = state_per_weight(Kind);
   const auto begins_line = [](const float* x) {
@@ -63,16 +63,17 @@ bool may_be_streamed(const detail::step_memory& at) {
          && (states < 2 || begins_line(at.new_state + at.new_second));
 }
 
-bool step(const detail::step_memory& at, optimizer kind, const detail::step_constants& constants) {
-  return detail::with_kind(kind, [&]<optimizer Kind>() HWY_ATTR {
+bool step(const detail::step_memory& at, optimizer_kind kind,
+          const detail::step_constants& constants) {
+  return detail::with_kind(kind, [&]<optimizer_kind Kind>() HWY_ATTR {
     return may_be_streamed<Kind>(at) ? step_streamed<Kind>(at, constants)
                                      : detail::step_stretch<Kind>(at, constants);
   });
 }
 
-void step_rows(const detail::row_memory& at, optimizer kind,
+void step_rows(const detail::row_memory& at, optimizer_kind kind,
                const detail::step_constants* constants, std::size_t constants_stride) {
-  detail::with_kind(kind, [&]<optimizer Kind>() HWY_ATTR {
+  detail::with_kind(kind, [&]<optimizer_kind Kind>() HWY_ATTR {
     detail::step_rows_of<Kind>(at, constants, constants_stride);
   });
 }

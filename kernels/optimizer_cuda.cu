@@ -9,7 +9,7 @@ namespace troupe::kernels {
 
 namespace {
 
-template <optimizer Kind>
+template <optimizer_kind Kind>
 struct step_body : flushing_denormals {
   detail::step_memory at;
   detail::step_constants constants;
@@ -47,7 +47,7 @@ void optimizer_step(stream at, std::span<float> new_weights, std::span<float> ne
   const detail::step_memory memory{new_weights.data(), new_state.data(), weights.data(),
                                    state.data(),       gradient.data(),  gradient.size()};
   const auto constants = detail::constants_of(options);
-  detail::with_kind(options.kind, [&]<optimizer Kind>() {
+  detail::with_kind(options.kind, [&]<optimizer_kind Kind>() {
     launch_elements(at, memory.count, step_body<Kind>{{}, memory, constants, not_finite});
   });
 }

@@ -2,16 +2,15 @@
 // not depend on other draws or on the vector width of the machine.
 #pragma once
 
+#include "base/splitmix64.hpp"
+
 #include <cstdint>
 
 namespace troupe::kernels::detail {
 
-/// Turns a seed into a key of random_bits(). The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+/// Turns a seed into a key of random_bits().
 constexpr std::uint32_t random_key(std::uint64_t seed) {
-  seed += 0x9e3779b97f4a7c15;
-  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
-  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
-  return static_cast<std::uint32_t>(seed ^ (seed >> 31));
+  return static_cast<std::uint32_t>(splitmix64{seed}.next());
 }
 
 /// Applies the finaliser of MurmurHash3 (Appleby) to a Weyl sequence that begins at the key.

@@ -89,6 +89,10 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
 }
 
+float optimizer_spec::clip_scale(float gradient_norm) const {
+  return clip_norm > 0.0f && gradient_norm > clip_norm ? clip_norm / gradient_norm : 1.0f;
+}
+
 const char* to_string(durability_mode mode) {
   return mode == durability_mode::log ? "log" : "memory";
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/optimizer_kind.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>
@@ -39,19 +40,7 @@ struct consistency {
 std::string to_string(const consistency& x);
 result<consistency> parse_consistency(const std::string& text);
 
-/// Numbers are wire format.
-enum class optimizer_kind : std::uint8_t {
-  sgd = 0,
-  momentum = 1,
-  adagrad = 2,
-  adam = 3,
-  nesterov = 4,
-  adamw = 5,
-  ftrl = 6
-};
-/// The last enumerator.
-constexpr auto optimizer_kind_max = optimizer_kind::ftrl;
-/// The names, for people.
+/// The names of the optimisers, for people.
 constexpr const char* optimizer_choices = "sgd, momentum, adagrad, adam, nesterov, adamw or ftrl";
 
 const char* to_string(optimizer_kind kind);
@@ -73,6 +62,8 @@ struct optimizer_spec {
   float l1 = 0.0f;   ///< ftrl: lambda1, >= 0. Larger: more weights that are exactly 0.
   float beta = 1.0f; ///< ftrl: > 0. Larger: shorter first steps.
 
+  /// Returns the factor of clipping by norm: min(1, clip_norm / norm).
+  float clip_scale(float gradient_norm) const;
   bool operator==(const optimizer_spec&) const = default;
 };
 

@@ -1,6 +1,6 @@
-// The messages of Troupe as plain values. Requests and answers form the data path, `report` and
-// `orders` the control path. `replica_message` travels between replicas; `hello` and `refusal` open
-// a link. serialization/wire.hpp turns them into bytes.
+// The messages of Troupe as plain values. Requests and answers form the data path, `status_message`
+// and `desired_state` the control path. `replica_message` travels between replicas; `hello` and
+// `rejection` open a link. serialization/wire.hpp turns them into bytes.
 #pragma once
 
 #include "base/error.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/buffer.hpp"
+#include "base/splitmix64.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>
@@ -34,12 +35,8 @@ struct row_piece {
 };
 
 /// Returns a hash that differs for any two keys. Partitions use its low bits, hash tables its high
-/// bits. Part of the storage format. It is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
-constexpr std::uint64_t row_hash(std::uint64_t key) {
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
-  return key ^ (key >> 31);
-}
+/// bits. Part of the storage format.
+constexpr std::uint64_t row_hash(std::uint64_t key) { return splitmix64_of(key); }
 
 /// Returns the position of the first key that is not above its predecessor, else keys.size().
 std::size_t first_unordered(std::span<const std::uint64_t> keys);

@@ -34,7 +34,7 @@ result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
       numbers.push_back(number);
   }
   if (error)
-    return detail::io_failure("list", home, error);
+    return io_failure("list", home, error);
   std::sort(numbers.begin(), numbers.end(), std::greater{});
   return numbers;
 }
@@ -55,7 +55,7 @@ result<void> check_names(const fs::path& directory, const manifest& what,
                                         "file " + name + " does not belong to it");
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    return detail::io_failure("list", home, error);
+    return io_failure("list", home, error);
   if (!expected.empty())
     return detail::damaged_checkpoint(directory, what.checkpoint,
                                       "file " + *expected.begin() + " is missing");
@@ -68,15 +68,15 @@ result<void> check_content(const fs::path& directory, const manifest& what, cons
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error)
-    return detail::io_failure("read", path, error);
+    return io_failure("read", path, error);
   if (size != file.size_bytes)
     return detail::damaged_checkpoint(directory, what.checkpoint,
                                       "file " + file.name + " has " + std::to_string(size)
                                         + " bytes instead of " + std::to_string(file.size_bytes));
-  const auto sum = detail::sum_file(path, from_disk);
+  const auto sum = sum_file(path, from_disk);
   if (!sum)
     return sum.error();
-  if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
+  if (*sum != file_sum{file.size_bytes, file.crc32c})
     return detail::damaged_checkpoint(directory, what.checkpoint,
                                       "the checksum of file " + file.name + " is wrong");
   return {};
@@ -129,8 +129,8 @@ standing standing_of(const fs::path& directory, std::uint64_t checkpoint) {
 }
 
 result<void> mark_damaged(const fs::path& directory, std::uint64_t checkpoint, const failure& why) {
-  return detail::replace_file(detail::checkpoint_path(directory, checkpoint) / detail::damage_name,
-                              why.text + "\n");
+  return replace_file(detail::checkpoint_path(directory, checkpoint) / detail::damage_name,
+                      why.text + "\n");
 }
 
 /// Removes COMMIT first, so that an interrupted removal does not look like a damaged checkpoint.
@@ -140,11 +140,11 @@ result<void> remove_checkpoint(const fs::path& directory, std::uint64_t checkpoi
     std::error_code error;
     fs::remove(home / name, error);
     if (error)
-      return detail::io_failure("remove", home / name, error);
+      return io_failure("remove", home / name, error);
   }
-  if (auto synced = detail::sync_directory(home); !synced)
+  if (auto synced = sync_directory(home); !synced)
     return synced;
-  return detail::remove_tree(home);
+  return remove_tree(home);
 }
 
 } // namespace

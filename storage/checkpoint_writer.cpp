@@ -26,7 +26,7 @@ result<std::vector<std::string>> names_in(const fs::path& directory) {
   for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().string());
   if (error)
-    return detail::io_failure("list", directory, error);
+    return io_failure("list", directory, error);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -49,7 +49,7 @@ public:
       return names.error();
     for (const auto& name : *names)
       if (name != "LOCK" && !detail::kept_sequence(name))
-        if (auto removed = detail::remove_tree(home_ / name); !removed)
+        if (auto removed = remove_tree(home_ / name); !removed)
           return removed;
     return {};
   }
@@ -80,10 +80,10 @@ private:
     const auto target = home / detail::part_name(chain_);
     auto part = write_to(what, target);
     // Best effort: remains are not committed, and the next attempt removes them first.
-    (void)detail::remove_tree(staging_);
+    (void)remove_tree(staging_);
     if (!part) {
       database_.discard();
-      (void)detail::remove_tree(target);
+      (void)remove_tree(target);
       fs::remove(home, error); // Succeeds only if no other chain has a part in it.
     }
     return part;
@@ -92,43 +92,43 @@ private:
   /// Makes the live database's content the newest base, by hard links: whole or not at all.
   result<void> keep(const base_id& base, std::uint64_t oldest) {
     const auto fresh = home_ / "base-new";
-    if (auto removed = detail::remove_tree(fresh); !removed)
+    if (auto removed = remove_tree(fresh); !removed)
       return removed;
     if (const auto sums = database_.link_to(fresh); !sums)
       return sums.error();
-    if (auto named = detail::replace_file(fresh / detail::base_name, encode(base)); !named)
+    if (auto named = replace_file(fresh / detail::base_name, encode(base)); !named)
       return named;
     std::error_code error;
     fs::rename(fresh, detail::base_path(home_, base.sequence), error);
     if (error)
-      return detail::io_failure("rename", fresh, error);
-    if (auto synced = detail::sync_directory(home_); !synced)
+      return io_failure("rename", fresh, error);
+    if (auto synced = sync_directory(home_); !synced)
       return synced; // Older bases must not be removed first.
     const auto names = names_in(home_);
     if (!names)
       return names.error();
     for (const auto& name : *names)
       if (const auto sequence = detail::kept_sequence(name); sequence && *sequence < oldest)
-        (void)detail::remove_tree(home_ / name); // On failure the next call tries again.
+        (void)remove_tree(home_ / name); // On failure the next call tries again.
     return {};
   }
 
   result<checkpoint_part> write_to(const cut& what, const fs::path& target) {
     for (const auto& old : {staging_, target})
-      if (auto removed = detail::remove_tree(old); !removed)
+      if (auto removed = remove_tree(old); !removed)
         return removed.error();
     if (auto stored = database_.store(what); !stored)
       return stored.error();
     const auto sums = database_.link_to(staging_);
     if (!sums)
       return sums.error();
-    if (auto made = detail::make_directory(target); !made)
+    if (auto made = make_directory(target); !made)
       return made.error();
     auto part = copy(what, target, *sums);
     if (!part)
       return part;
     for (const auto& parent : {target, target.parent_path(), detail::checkpoints_path(directory_)})
-      if (auto synced = detail::sync_directory(parent); !synced)
+      if (auto synced = sync_directory(parent); !synced)
         return synced.error();
     if (auto checked = read_back(*part); !checked)
       return checked.error();
@@ -144,7 +144,7 @@ private:
     for (const auto& name : *names) {
       if (!is_needed(name))
         continue;
-      const auto sum = detail::copy_file(staging_ / name, target / name);
+      const auto sum = troupe::copy_file(staging_ / name, target / name);
       if (!sum)
         return sum.error();
       // The live files may have been damaged since RocksDB wrote them, maybe many cuts ago.
@@ -161,10 +161,10 @@ private:
   result<void> read_back(const checkpoint_part& part) const {
     const auto home = detail::checkpoint_path(directory_, part.checkpoint);
     for (const auto& file : part.files) {
-      const auto sum = detail::sum_file(home / file.name, /* from_disk = */ true);
+      const auto sum = sum_file(home / file.name, /* from_disk = */ true);
       if (!sum)
         return sum.error();
-      if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
+      if (*sum != file_sum{file.size_bytes, file.crc32c})
         return {errc::damaged,
                 "a file differs from what was written to it: " + (home / file.name).string()};
     }

@@ -22,24 +22,6 @@ using json = nlohmann::json;
 
 constexpr std::string_view scheme = "etcd://";
 
-std::optional<etcd_endpoint> parse_endpoint(std::string_view text) {
-  const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos)
-    return std::nullopt;
-  auto host = text.substr(0, colon);
-  const auto digits = text.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']'))
-    host = host.substr(1, host.size() - 2);
-  else if (host.find_first_of("[]:") != std::string_view::npos)
-    return std::nullopt;
-  std::uint16_t port = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (host.empty() || host.find_first_of("@?# ") != std::string_view::npos || problem != std::errc{}
-      || end != digits.data() + digits.size() || port == 0)
-    return std::nullopt;
-  return etcd_endpoint{std::string{host}, port};
-}
-
 std::string bytes_in(const std::string& text) { return detail::to_base64(text); }
 
 /// Reads the fields of an answer. A missing or wrong field makes the answer malformed.
@@ -125,11 +107,6 @@ bool tells_more(const failure& one, const failure& other) {
 
 } // namespace
 
-std::string to_string(const etcd_endpoint& where) {
-  const bool is_v6 = where.host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + where.host + "]" : where.host) + ":" + std::to_string(where.port);
-}
-
 result<etcd_address> parse_etcd_url(const std::string& text) {
   const failure wrong{errc::invalid_argument,
                       quote(text) + " is not etcd://HOST:PORT[,HOST:PORT...][/JOB]"};
@@ -143,8 +120,8 @@ result<etcd_address> parse_etcd_url(const std::string& text) {
   }
   while (true) {
     const auto comma = hosts.find(',');
-    const auto where = parse_endpoint(hosts.substr(0, comma));
-    if (!where)
+    const auto where = parse_endpoint(std::string{hosts.substr(0, comma)});
+    if (!where || where->port == 0 || where->host.find_first_of("@?#") != std::string::npos)
       return wrong;
     made.endpoints.push_back(*where);
     if (comma == std::string_view::npos)
@@ -153,7 +130,7 @@ result<etcd_address> parse_etcd_url(const std::string& text) {
   }
 }
 
-etcd_client::etcd_client(std::vector<etcd_endpoint> endpoints) : endpoints_(std::move(endpoints)) {}
+etcd_client::etcd_client(std::vector<endpoint> endpoints) : endpoints_(std::move(endpoints)) {}
 
 result<json> etcd_client::call(const char* path, const json& request, milliseconds deadline) const {
   const auto until = clock::now() + deadline;

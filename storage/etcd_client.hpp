@@ -1,6 +1,7 @@
 // A client of etcd v3 over its JSON gateway: the few calls that a coordinator needs.
 #pragma once
 
+#include "base/endpoint.hpp"
 #include "base/error.hpp"
 
 #include "nlohmann/json_fwd.hpp"
@@ -15,18 +16,10 @@
 
 namespace troupe::storage {
 
-struct etcd_endpoint {
-  std::string host;
-  std::uint16_t port = 0;
-
-  bool operator==(const etcd_endpoint&) const = default;
-};
-std::string to_string(const etcd_endpoint& where);
-
 /// The address of etcd, and the job's name there.
 struct etcd_address {
-  std::vector<etcd_endpoint> endpoints; ///< Members of one etcd cluster; at least one.
-  std::string job;                      ///< Empty if the URL has none.
+  std::vector<endpoint> endpoints; ///< Members of one etcd cluster; at least one.
+  std::string job;                 ///< Empty if the URL has none.
 };
 
 /// Reads "etcd://HOST:PORT[,HOST:PORT...][/JOB]"; an IPv6 address in brackets. Errors:
@@ -77,7 +70,7 @@ class etcd_client {
 public:
   using milliseconds = std::chrono::milliseconds;
 
-  explicit etcd_client(std::vector<etcd_endpoint> endpoints);
+  explicit etcd_client(std::vector<endpoint> endpoints);
 
   /// Returns the value that a majority holds. Idempotent.
   result<std::optional<etcd_value>> get(const std::string& key, milliseconds deadline) const;
@@ -91,7 +84,7 @@ private:
   result<nlohmann::json> call(const char* path, const nlohmann::json& request,
                               milliseconds deadline) const;
 
-  std::vector<etcd_endpoint> endpoints_;
+  std::vector<endpoint> endpoints_;
   mutable std::atomic<std::size_t> preferred_ = 0; ///< The last endpoint that answered.
 };
 

@@ -1,7 +1,5 @@
 #include "storage/etcd_leadership.hpp"
 
-#include "base/pause.hpp"
-
 #include <algorithm>
 #include <utility>
 
@@ -56,7 +54,7 @@ result<std::unique_ptr<etcd_leadership>> etcd_leadership::campaign(leadership_op
     if (outcome && *outcome)
       break;
     tell(outcome ? "stands by" : missing);
-    detail::pause(poll_interval);
+    made->wait(poll_interval);
   }
   tell("leads");
   made->keeper_ = std::thread{[self = made.get()] { self->keep(); }};
@@ -134,6 +132,11 @@ void etcd_leadership::renew() {
 
 etcd_transaction::condition etcd_leadership::condition() const {
   return {options_.key, etcd_transaction::condition::created, revision_};
+}
+
+void etcd_leadership::wait(milliseconds time) {
+  std::unique_lock lock{mutex_};
+  stopping_.wait_for(lock, time, [this] { return stop_; });
 }
 
 failure etcd_leadership::lost() const {

@@ -19,7 +19,7 @@
 namespace troupe::storage {
 
 struct leadership_options {
-  std::vector<etcd_endpoint> endpoints;
+  std::vector<endpoint> endpoints;
   std::string key;
   std::string who; ///< Value of the key: describes the leader to others.
   /// Requested time. etcd gives at least 2 s unless its --election-timeout is shorter than usual.
@@ -55,6 +55,8 @@ public:
   void give_up() { held_until_ = clock::time_point::min(); }
   /// Returns a condition that holds while this process leads, for writes that need the lead.
   etcd_transaction::condition condition() const;
+  /// Waits for `time`.
+  void wait(std::chrono::milliseconds time);
   /// Returns the reason why the lead is not held any more.
   failure lost() const;
 

@@ -1,6 +1,6 @@
 #include "storage/etcd_store.hpp"
 
-#include "base/pause.hpp"
+#include <poll.h>
 
 #include <chrono>
 #include <utility>
@@ -68,7 +68,7 @@ auto etcd_store::insist(Call call) const -> decltype(call()) {
     auto outcome = call();
     if (outcome || reaction_to(outcome.error().code) != reaction::retry)
       return outcome;
-    detail::pause(retry_pause);
+    lead_->wait(retry_pause);
   }
   return lead_->lost();
 }
@@ -132,7 +132,8 @@ result<void> etcd_store::prepare(const etcd_address& etcd, bool keep_state) {
       return {errc::in_use, "etcd says that the job '" + etcd.job + "' runs already"
                               + (*present ? ", led by " + (*present)->bytes : "")
                               + ": choose another name, etcd://.../NAME"};
-    detail::pause(retry_pause);
+    // The key changes in another process; `client` has no call that blocks until it does.
+    ::poll(nullptr, 0, static_cast<int>(retry_pause.count()));
   }
 }
 

@@ -62,7 +62,7 @@ result<local_state> read_from(const fs::path& live, std::uint64_t sequence,
                               const std::set<std::uint64_t>& logs, const job_spec& job,
                               const std::vector<partition_id>& partitions) {
   const auto folder = detail::base_path(live, sequence);
-  const auto bytes = detail::read_file(folder / detail::base_name, base_bytes);
+  const auto bytes = read_file(folder / detail::base_name, base_bytes);
   if (!bytes)
     return bytes.error();
   const auto base = decode_base(*bytes);
@@ -96,7 +96,7 @@ std::uint64_t newest_kept(const fs::path& directory, server_id server, chain_id 
 result<write_ahead_log> begin_log(const fs::path& directory, server_id server, chain_id chain,
                                   std::uint64_t sequence) {
   const auto live = detail::live_path(directory, server, chain);
-  if (auto made = detail::make_directory(live); !made)
+  if (auto made = make_directory(live); !made)
     return made.error();
   return write_ahead_log::create(detail::log_path(live, sequence));
 }

@@ -142,7 +142,7 @@ result<void> check_present(const fs::path& home, const manifest& what) {
       std::error_code error;
       const auto size = fs::file_size(home / file.name, error);
       if (error)
-        return detail::io_failure("commit", home / file.name, error);
+        return io_failure("commit", home / file.name, error);
       if (size != file.size_bytes || !is_inside(file.name, part.chain))
         return {errc::io_failed, "a file differs from its entry: " + (home / file.name).string()};
     }
@@ -189,20 +189,20 @@ result<void> commit(const fs::path& directory, const manifest& what) {
   const auto home = detail::checkpoint_path(directory, what.checkpoint);
   const auto text = to_json(what);
   if (is_committed(directory, what.checkpoint)) {
-    const auto present = detail::read_file(home / detail::manifest_name, manifest_bytes_max);
+    const auto present = read_file(home / detail::manifest_name, manifest_bytes_max);
     if (present && *present == text && load_manifest(directory, what.checkpoint))
       return {};
     return {errc::io_failed, detail::title(directory, what.checkpoint) + " is already committed"};
   }
   if (auto present = check_present(home, what); !present)
     return present;
-  if (auto done = detail::replace_file(home / detail::manifest_name, text); !done)
+  if (auto done = replace_file(home / detail::manifest_name, text); !done)
     return done;
   // The names of the sealed files must be durable before COMMIT is.
   for (const auto& parent : {detail::checkpoints_path(directory), directory})
-    if (auto done = detail::sync_directory(parent); !done)
+    if (auto done = sync_directory(parent); !done)
       return done;
-  return detail::replace_file(home / detail::commit_name, seal_of(text));
+  return replace_file(home / detail::commit_name, seal_of(text));
 }
 
 bool is_committed(const fs::path& directory, std::uint64_t checkpoint) {
@@ -223,15 +223,15 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
                                         std::pair{detail::manifest_name, manifest_bytes_max}}) {
     const auto size = fs::file_size(home / name, error);
     if (error)
-      return unreadable(directory, checkpoint, detail::io_failure("read", home / name, error));
+      return unreadable(directory, checkpoint, io_failure("read", home / name, error));
     if (size > bytes_max)
       return detail::damaged_checkpoint(directory, checkpoint,
                                         "manifest.json or COMMIT is too large");
   }
-  const auto seal = detail::read_file(home / detail::commit_name, commit_bytes_max);
+  const auto seal = read_file(home / detail::commit_name, commit_bytes_max);
   if (!seal)
     return unreadable(directory, checkpoint, seal.error());
-  const auto text = detail::read_file(home / detail::manifest_name, manifest_bytes_max);
+  const auto text = read_file(home / detail::manifest_name, manifest_bytes_max);
   if (!text)
     return unreadable(directory, checkpoint, text.error());
   if (*seal != seal_of(*text))

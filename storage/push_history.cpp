@@ -25,7 +25,7 @@ std::pair<std::uint64_t, std::uint16_t> place_of(const trace_entry& x) {
 }
 
 std::string title(const chain_history& of) {
-  return "chain " + std::to_string(of.chain.value)
+  return "shard " + std::to_string(of.chain.value)
          + (of.generation.value == 1 ? ""
                                      : " (generation " + std::to_string(of.generation.value) + ")");
 }
@@ -74,7 +74,7 @@ result<void> find_gap(const chain_history& history) {
 
 result<trace_file> read_trace_file(const fs::path& path) {
   constexpr std::size_t no_limit = std::size_t{1} << 40;
-  const auto content = detail::read_file(path, no_limit);
+  const auto content = read_file(path, no_limit);
   if (!content)
     return content.error();
   trace_file file{path.filename(), {}, {}, content->size(), 0};
@@ -129,7 +129,7 @@ result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
 }
 
 result<push_history> read_push_history(const fs::path& directory) {
-  const auto bytes = detail::read_file(directory / detail::trace_job_name, job_bytes_max);
+  const auto bytes = read_file(directory / detail::trace_job_name, job_bytes_max);
   if (!bytes)
     return {bytes.error().code, "no record of a run: " + bytes.error().text};
   auto job = detail::job_from(*bytes);
@@ -149,7 +149,7 @@ result<push_history> read_push_history(const fs::path& directory) {
     files.push_back(*std::move(file));
   }
   if (problem)
-    return detail::io_failure("read", directory, problem);
+    return io_failure("read", directory, problem);
   if (files.empty())
     return {errc::io_failed, directory.string() + " has no records of pushes"};
   return merge_traces(*std::move(job), std::move(files));

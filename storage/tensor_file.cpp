@@ -105,7 +105,7 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
   if (!bytes)
     return in_file(bytes.error(), file);
   // The directory needs a name, because it is synced.
-  return detail::replace_file(file.has_parent_path() ? file : "." / file, *bytes);
+  return replace_file(file.has_parent_path() ? file : "." / file, *bytes);
 }
 
 result<std::vector<tensor>> read_tensors(const fs::path& file) {
@@ -113,7 +113,7 @@ result<std::vector<tensor>> read_tensors(const fs::path& file) {
     return known.error();
   if (const auto other = other_than_file(file))
     return {errc::io_failed, "cannot read " + file.string() + ": it is " + *other};
-  const auto bytes = detail::read_file(file, std::numeric_limits<std::size_t>::max());
+  const auto bytes = read_file(file, std::numeric_limits<std::size_t>::max());
   if (!bytes)
     return bytes.error();
   return decode_tensors(file, *bytes);

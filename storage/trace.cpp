@@ -23,7 +23,7 @@ std::string trace_name(const trace_header& header) {
 }
 
 result<void> begin_trace(const fs::path& directory, const job_spec& job) {
-  if (auto made = detail::make_directory(directory); !made)
+  if (auto made = make_directory(directory); !made)
     return made;
   const auto file = directory / detail::trace_job_name;
   std::error_code problem;
@@ -32,8 +32,8 @@ result<void> begin_trace(const fs::path& directory, const job_spec& job) {
       return {errc::in_use,
               directory.string() + " holds the record of another run: choose another one"};
   if (problem)
-    return detail::io_failure("read", directory, problem);
-  return detail::replace_file(file, detail::bytes_of(job));
+    return io_failure("read", directory, problem);
+  return replace_file(file, detail::bytes_of(job));
 }
 
 } // namespace troupe::storage

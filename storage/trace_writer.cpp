@@ -33,12 +33,12 @@ result<void> trace_writer::flush() {
 
 result<void> trace_writer::write() {
   if (file_.get() < 0) {
-    file_ = detail::descriptor{open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+    file_ = descriptor{open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
     if (file_.get() < 0)
-      return detail::io_failure("write", path_, errno);
+      return io_failure("write", path_, errno);
     unwritten_.insert(0, header_);
   }
-  return detail::write_all(file_, detail::bytes_of(unwritten_), path_);
+  return write_all(file_, detail::bytes_of(unwritten_), path_);
 }
 
 } // namespace troupe::storage

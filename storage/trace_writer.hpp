@@ -29,7 +29,7 @@ private:
 
   std::filesystem::path path_;
   std::string header_;
-  detail::descriptor file_;
+  descriptor file_;
   bool failed_ = false;
   std::string unwritten_;
 };

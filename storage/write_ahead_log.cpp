@@ -61,15 +61,15 @@ std::uint32_t sum_of(const spans& frame) {
   return sum;
 }
 
-result<void> write_record(const detail::descriptor& file, const fs::path& path, std::uint64_t index,
+result<void> write_record(const descriptor& file, const fs::path& path, std::uint64_t index,
                           const spans& frame) {
   log_header what{.index = index, .frame_sum = sum_of(frame)};
   for (const auto part : frame)
     what.frame_bytes += part.size();
-  if (auto done = detail::write_all(file, detail::bytes_of(encode(what)), path); !done)
+  if (auto done = write_all(file, detail::bytes_of(encode(what)), path); !done)
     return done;
   for (const auto part : frame)
-    if (auto done = detail::write_all(file, part, path); !done)
+    if (auto done = write_all(file, part, path); !done)
       return done;
   return {};
 }
@@ -77,7 +77,7 @@ result<void> write_record(const detail::descriptor& file, const fs::path& path, 
 } // namespace
 
 result<write_ahead_log> write_ahead_log::create(fs::path path) {
-  auto file = detail::create_file(path);
+  auto file = create_file(path);
   if (!file)
     return file.error();
   return write_ahead_log{std::move(path), *std::move(file)};
@@ -100,7 +100,7 @@ namespace {
 /// Reads the records of a file in order.
 class log_reader {
 public:
-  log_reader(const fs::path& path, detail::descriptor file, std::uint64_t size_bytes)
+  log_reader(const fs::path& path, descriptor file, std::uint64_t size_bytes)
       : path_(path), file_(std::move(file)), left_(size_bytes) {}
 
   /// Returns the next header; nullopt at the end, or if the next record is incomplete.
@@ -153,7 +153,7 @@ private:
   }
 
   result<void> take(std::span<std::byte> into) {
-    const auto n = detail::read_some(file_, into, path_);
+    const auto n = read_some(file_, into, path_);
     if (!n)
       return n.error();
     if (*n < into.size())
@@ -167,18 +167,18 @@ private:
   }
 
   const fs::path& path_;
-  detail::descriptor file_;
+  descriptor file_;
   std::uint64_t left_;
 };
 
 using entry_map = std::map<std::uint64_t, log_entry>;
 
 result<void> read_log(const fs::path& path, entry_map& entries) {
-  auto file = detail::open_to_read(path);
+  auto file = open_to_read(path);
   std::error_code error;
   const auto size_bytes = fs::file_size(path, error);
   if (!file || error)
-    return file ? detail::io_failure("read", path, error) : file.error();
+    return file ? io_failure("read", path, error) : file.error();
   log_reader reader{path, *std::move(file), size_bytes};
   for (;;) {
     const auto record = reader.next();

@@ -26,11 +26,11 @@ public:
   result<void> truncate(std::uint64_t last);
 
 private:
-  write_ahead_log(std::filesystem::path path, detail::descriptor file)
+  write_ahead_log(std::filesystem::path path, descriptor file)
       : path_(std::move(path)), file_(std::move(file)) {}
 
   std::filesystem::path path_;
-  detail::descriptor file_;
+  descriptor file_;
 };
 
 /// Reads consecutive logs and returns all entries that were not truncated, in order. For an index

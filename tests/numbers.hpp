@@ -1,6 +1,8 @@
 // Draws the numbers that kernels are tested on: the same with every standard library.
 #pragma once
 
+#include "base/splitmix64.hpp"
+
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -12,16 +14,9 @@ namespace troupe::test {
 /// Lengths: zero, below one CPU vector, about one block of CUDA threads, and several blocks.
 constexpr std::array<std::size_t, 7> awkward_sizes{0, 1, 3, 255, 256, 257, 4099};
 
-class numbers {
+class numbers : public splitmix64 {
 public:
-  explicit numbers(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() { // splitmix64
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  using splitmix64::splitmix64;
 
   /// Returns a number in [-1, 1).
   float unit() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; }
@@ -47,9 +42,6 @@ public:
       x = extreme(exponent_min, exponent_max);
     return all;
   }
-
-private:
-  std::uint64_t state_;
 };
 
 } // namespace troupe::test

@@ -41,7 +41,7 @@ INNER = {
 APART = ["actors/protocol", "actors/roles"]
 # Third-party headers that only some rooms, their tests and bench/ may include.
 AT_HOME = {"caf": ["actors", "actors/roles", "actors/graph"], "capnp": ["serialization"],
-           "kj": ["serialization"], "rocksdb": ["storage"], "openssl": ["actors/transport"],
+           "kj": ["serialization"], "rocksdb": ["storage"], "openssl": ["actors/transport", "base"],
            "hwy": ["kernels"]}
 # System headers that actors/protocol may not include.
 IMPURE = {"fstream", "filesystem", "thread", "mutex"}
@@ -49,7 +49,7 @@ FILES_MAX = 40  # The most files in one folder.
 FUNCTION_LINES_MAX = 70
 # Files with longer functions, and the length of the longest. Only lower these numbers.
 LONG_FUNCTIONS = {
-    "actors/graph/launch/local_cluster.cpp": 105,
+    "actors/graph/launch/local_cluster.cpp": 104,
     "actors/graph/options/options.cpp": 232,
     "actors/graph/options/options_validate.cpp": 138,
     "actors/graph/report/run_report.cpp": 82,

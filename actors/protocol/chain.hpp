@@ -24,7 +24,7 @@ struct chain_options {
   std::chrono::milliseconds resend_time{100};
   /// Entries in flight to the next replica.
   std::uint64_t window = 1024;
-  /// The replica is `stuck` when its next replica, or for a joiner the tail, has been silent for
+  /// The replica is `stalled` when its next replica, or for a joiner the tail, has been silent for
   /// this time. Longer than all but the largest entries take.
   std::chrono::milliseconds stalled_time{2000};
   /// The tail waits for a joiner that lacks at most this many entries.
@@ -92,7 +92,7 @@ public:
         chain_options options = {});
 
   // -- desired state from the coordinator --
-  /// Seals every configuration before `epoch`, which the coordinator has proposed.
+  /// Seals every configuration before `config`, which the coordinator has proposed.
   void propose(config_id config);
   /// Activates `config`. An older or the present one changes nothing; one of another generation
   /// only seals this replica.

@@ -1,10 +1,8 @@
 #include "actors/tables/block_store.hpp"
 
 #include "actors/tables/initial_values.hpp"
-#include "actors/tables/step_options.hpp"
 #include "actors/tables/stretches.hpp"
 #include "base/system/draw_random.hpp"
-#include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
 
 #include <algorithm>
@@ -21,7 +19,7 @@ namespace troupe {
 namespace {
 
 std::size_t state_per_element(const table_spec& table) {
-  return kernels::state_per_weight(kernel_of(table.optimizer.kind));
+  return kernels::state_per_weight(table.optimizer.kind);
 }
 
 template <class Function>
@@ -64,6 +62,19 @@ kernels::step_options options_of(const optimizer_spec& optimizer, const apply_ef
 }
 
 } // namespace
+
+kernels::step_options options_of(const optimizer_spec& x, std::uint64_t step) {
+  return {.kind = x.kind,
+          .rate = x.learning_rate,
+          .momentum = x.momentum,
+          .beta2 = x.beta2,
+          .epsilon = x.epsilon,
+          .l1 = x.l1,
+          .beta = x.beta,
+          .weight_decay = x.weight_decay,
+          .clip_value = x.clip_value,
+          .step = step};
+}
 
 // -- making --
 
@@ -330,7 +341,7 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
   ++next.steps;
   std::vector<float> clips;
   for (const push_request* push : pushes)
-    clips.push_back(clip_scale(optimizer, push->gradient_norm));
+    clips.push_back(optimizer.clip_scale(push->gradient_norm));
   if (clips.size() == 1)
     options.gradient_scale *= std::exchange(clips.front(), 1.0f);
 

@@ -4,9 +4,10 @@
 
 #include "actors/protocol/server/shard.hpp"
 #include "base/buffer.hpp"
+#include "kernels/optimizer.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/messages.hpp"
-#include "storage/checkpoint.hpp"
+#include "serialization/snapshot.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace troupe {
+
+/// Returns the options of step `step` (from 1) on some weights, without clipping by norm.
+kernels::step_options options_of(const optimizer_spec& x, std::uint64_t step);
 
 /// A step changes only the elements that its pushes' pieces cover. A block that no piece touches
 /// keeps its values, optimiser state and count of steps; within a block the elements outside the

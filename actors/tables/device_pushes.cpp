@@ -1,7 +1,6 @@
 #include "actors/tables/device_pushes.hpp"
 
 #include "actors/tables/gradient_sum.hpp"
-#include "actors/tables/step_options.hpp"
 #include "kernels/devices/device_group.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ std::vector<std::span<float>> make_room(std::vector<piece>& pieces, buffer_pool&
 std::vector<float> clips_of(const job_spec& job, const push_request& push) {
   std::vector<float> all;
   for (const piece& x : push.pieces)
-    all.push_back(clip_scale(job.tables[x.where.table.value].optimizer, push.gradient_norm));
+    all.push_back(job.tables[x.where.table.value].optimizer.clip_scale(push.gradient_norm));
   return all;
 }
 

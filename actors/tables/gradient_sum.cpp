@@ -1,6 +1,5 @@
 #include "actors/tables/gradient_sum.hpp"
 
-#include "actors/tables/step_options.hpp"
 #include "kernels/vector_ops.hpp"
 
 #include <algorithm>
@@ -91,7 +90,7 @@ private:
   }
 
   float clip_of(const push_request& push, table_id table) const {
-    return clip_scale(job_.tables[table.value].optimizer, push.gradient_norm);
+    return job_.tables[table.value].optimizer.clip_scale(push.gradient_norm);
   }
 
   /// Adds the rows of one push to the sum. Both lists of keys ascend.

@@ -1,5 +1,6 @@
 #include "actors/tables/initial_values.hpp"
 
+#include "base/splitmix64.hpp"
 #include "serialization/rows.hpp"
 
 #include <algorithm>
@@ -12,22 +13,16 @@ namespace troupe {
 
 namespace {
 
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15; // 2^64 / the golden ratio, odd.
-
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 std::uint64_t key_of(std::uint64_t job_seed, const std::string& name) {
-  std::uint64_t key = mix(job_seed + golden);
+  std::uint64_t key = splitmix64{job_seed}.next();
   for (const char c : name)
-    key = mix((key ^ static_cast<unsigned char>(c)) + golden);
+    key = splitmix64{key ^ static_cast<unsigned char>(c)}.next();
   return key;
 }
 
-std::uint64_t bits(std::uint64_t key, std::uint64_t counter) { return mix(key + counter * golden); }
+std::uint64_t bits(std::uint64_t key, std::uint64_t counter) {
+  return splitmix64_of(key + counter * splitmix64_step);
+}
 
 float uniform(std::uint64_t key, std::uint64_t element, float scale) {
   // 24 bits fill the significand of a float: u in [-1, 1) is exact.
@@ -69,7 +64,7 @@ row_initializer::row_initializer(std::uint64_t job_seed, const table_spec& table
     : table_key_(key_of(job_seed, table.name)), how_(table.init) {}
 
 void row_initializer::fill(std::uint64_t key, std::span<float> row) const {
-  troupe::fill(how_, mix(table_key_ ^ row_hash(key)), 0, row);
+  troupe::fill(how_, splitmix64_of(table_key_ ^ row_hash(key)), 0, row);
 }
 
 } // namespace troupe

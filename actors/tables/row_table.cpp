@@ -1,6 +1,6 @@
 #include "actors/tables/row_table.hpp"
 
-#include "actors/tables/step_options.hpp"
+#include "kernels/optimizer.hpp"
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace troupe {
 row_layout::row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_page_pool> memory)
     : table(which), initial(job.seed, job.tables[which.value]), pool(std::move(memory)) {
   const table_spec& spec = job.tables[which.value];
-  const auto kind = kernel_of(spec.optimizer.kind);
+  const auto kind = spec.optimizer.kind;
   width = spec.width;
   row_floats = width * static_cast<std::uint32_t>(1 + kernels::state_per_weight(kind));
   has_steps = kernels::counts_steps(kind);

@@ -1,6 +1,6 @@
 #include "actors/tables/sparse_store.hpp"
 
-#include "actors/tables/step_options.hpp"
+#include "actors/tables/block_store.hpp"
 #include "kernels/vector_ops.hpp"
 
 #include <algorithm>
@@ -225,7 +225,7 @@ sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushe
   const auto& [first_push, first_piece] = shares.front();
   const bool skips = std::any_of(effect.skip.begin(), effect.skip.end(),
                                  [&](const auto& pair) { return pair.first == id; });
-  const float clip = clip_scale(optimizer, first_push->gradient_norm);
+  const float clip = optimizer.clip_scale(first_push->gradient_norm);
   if (shares.size() == 1 && !skips && (pushes.size() == 1 || clip == 1.0f)) {
     made.options.gradient_scale *= clip;
     made.keys = first_piece->where.span();
@@ -243,7 +243,7 @@ sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushe
 void sparse_store::add(const apply_effect& effect, const row_push& push, const row_piece& piece,
                        sum& to) {
   const std::size_t width = spec(to.table).width;
-  const float clip = clip_scale(spec(to.table).optimizer, push.gradient_norm);
+  const float clip = spec(to.table).optimizer.clip_scale(push.gradient_norm);
   const float* gradient = piece.values.get();
   for (const std::uint64_t key : piece.where.span()) {
     const std::uint64_t hash = row_hash(key);

@@ -8,7 +8,7 @@
 #include "kernels/optimizer.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/rows.hpp"
-#include "storage/checkpoint.hpp"
+#include "serialization/snapshot.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -15,7 +15,7 @@ constexpr request_token pull_token{1};
 constexpr request_token push_token{2};
 
 std::string title(const trace_entry& x, std::size_t chain) {
-  return "step " + std::to_string(x.version) + " of chain " + std::to_string(chain) + " (batch "
+  return "step " + std::to_string(x.version) + " of shard " + std::to_string(chain) + " (batch "
          + std::to_string(x.batch.value) + " of worker " + std::to_string(x.worker.value) + ")";
 }
 
@@ -40,13 +40,13 @@ result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
       return added.error();
   for (std::size_t i = 0; i < made->chains_.size(); ++i)
     if (!made->chains_[i].values)
-      return {errc::damaged, "no server's record has chain " + std::to_string(i)};
+      return {errc::damaged, "no server's record has shard " + std::to_string(i)};
   return made;
 }
 
 result<void> replay::add(storage::chain_history& history) {
   const auto at = history.chain.value;
-  const auto name = "chain " + std::to_string(at);
+  const auto name = "shard " + std::to_string(at);
   if (history.base_checkpoint != 0 || (at < chains_.size() && chains_[at].values))
     return {errc::invalid_argument,
             name + " began again with "
@@ -297,7 +297,7 @@ failure replay::stalled() const {
         const auto base = gradient.bases[of];
         const auto needed = base ? "version " + std::to_string(*base) : std::string{"a version"};
         return {errc::damaged,
-                title(record, at) + " was computed from " + needed + " of chain "
+                title(record, at) + " was computed from " + needed + " of shard "
                   + std::to_string(of)
                   + (base ? ", which is not there before that step" : " that no record names")};
       }

@@ -1,5 +1,7 @@
 #include "actors/training/sampler.hpp"
 
+#include "base/splitmix64.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -12,13 +14,8 @@ namespace {
 
 constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
-/// One step of splitmix64: a bijection that spreads neighbours.
-std::uint64_t splitmix64(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+/// Takes one step of splitmix64: a bijection that spreads neighbours.
+std::uint64_t spread(std::uint64_t x) { return splitmix64{x}.next(); }
 
 /// Draws random integers. std::uniform_int_distribution differs between libraries, and workers must
 /// agree.
@@ -37,7 +34,7 @@ public:
   }
 
 private:
-  std::uint64_t draw() { return splitmix64(state_++) >> 32; }
+  std::uint64_t draw() { return spread(state_++) >> 32; }
 
   std::uint64_t state_;
 };
@@ -55,7 +52,7 @@ batch sampler::at(batch_id id) {
   result.id = id;
   result.epoch = id.value / batches_per_epoch_;
   result.index = id.value % batches_per_epoch_;
-  result.seed = splitmix64(splitmix64(seed_) ^ id.value);
+  result.seed = spread(spread(seed_) ^ id.value);
   if (result.epoch != epoch_)
     permute(result.epoch);
   const std::uint64_t first = result.index * batch_samples_;
@@ -68,7 +65,7 @@ void sampler::permute(std::uint64_t epoch) {
   permutation_.resize(samples_);
   std::iota(permutation_.begin(), permutation_.end(), 0u);
   // Differs from the batches' seeds, which mix a small number in too.
-  bounded_random random(splitmix64(splitmix64(seed_ ^ 0x5eed0fa11ba55e5u) ^ epoch));
+  bounded_random random(spread(spread(seed_ ^ 0x5eed0fa11ba55e5u) ^ epoch));
   for (std::size_t i = permutation_.size(); i > 1; --i)
     std::swap(permutation_[i - 1], permutation_[random.below(static_cast<std::uint32_t>(i))]);
   epoch_ = epoch;

@@ -62,20 +62,20 @@ void transport::engine::stop() {
 
 // -- any thread -------------------------------------------------------------------------------
 
-result<endpoint> transport::engine::serve(detail::descriptor socket) {
+result<endpoint> transport::engine::serve(descriptor socket) {
   auto where = local_endpoint(socket.get());
   if (!where)
     return where;
   add_listener(std::move(socket), *where);
   if (auto unix_socket =
-        context_.options.unix_sockets ? detail::open_unix_listener(*where) : detail::descriptor{})
+        context_.options.unix_sockets ? detail::open_unix_listener(*where) : descriptor{})
     add_listener(std::move(unix_socket), *where);
   return where;
 }
 
-void transport::engine::add_listener(detail::descriptor socket, const endpoint& beside) {
-  // A std::function must be copyable, so the descriptor is shared.
-  auto shared = std::make_shared<detail::descriptor>(std::move(socket));
+void transport::engine::add_listener(descriptor socket, const endpoint& beside) {
+  // A function that can be copied has to share what it owns.
+  auto shared = std::make_shared<descriptor>(std::move(socket));
   post([this, shared, beside] {
     const std::uint64_t key = next_key();
     const auto place = listeners_.emplace(key, listener{std::move(*shared), beside}).first;
@@ -229,8 +229,8 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
   for (int i = 0; i < accepts_max; ++i) {
     detail::socket_address peer;
     peer.size_bytes = sizeof peer.storage;
-    detail::descriptor made{::accept4(from.socket.get(), reinterpret_cast<sockaddr*>(&peer.storage),
-                                      &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    descriptor made{::accept4(from.socket.get(), reinterpret_cast<sockaddr*>(&peer.storage),
+                              &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     const int problem = made ? 0 : errno;
     if (made) {
       tell_lack("");

@@ -28,7 +28,7 @@ public:
   ~engine();
   void stop();
 
-  result<endpoint> serve(detail::descriptor listener);
+  result<endpoint> serve(descriptor listener);
   link_id connect(const endpoint& where);
   std::size_t send(link_id link, const message& what);
   void close(link_id link);
@@ -40,9 +40,9 @@ private:
   using connection_ptr = std::shared_ptr<detail::connection>;
 
   struct listener {
-    detail::descriptor socket;
-    endpoint beside; ///< Its own address; for a Unix socket that of its TCP socket.
-    clock::time_point paused_until = clock::time_point::max(); ///< max: not paused.
+    descriptor socket;
+    endpoint beside; ///< Its address, or that of the TCP socket beside it.
+    clock::time_point paused_until = clock::time_point::max(); ///< max: it accepts.
   };
 
   // -- any thread --
@@ -54,7 +54,7 @@ private:
   /// Posts a member call on a link; skips it if the link is gone by then.
   void post_to(link_id link, std::function<void(detail::connection&, clock::time_point)> what);
 
-  void add_listener(detail::descriptor socket, const endpoint& beside);
+  void add_listener(descriptor socket, const endpoint& beside);
 
   void run();
   clock::duration patience() const;

@@ -1,7 +1,7 @@
 // Resolves host names on a thread of its own, because that may take many seconds.
 #pragma once
 
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "base/error.hpp"
 
 #include <condition_variable>

@@ -20,7 +20,7 @@ result<endpoint> transport::listen(const endpoint& where) {
 }
 
 result<endpoint> transport::listen_on(int descriptor) {
-  detail::descriptor owned{descriptor};
+  troupe::descriptor owned{descriptor};
   if (const auto usable = detail::adopt_listener(owned); !usable)
     return usable.error();
   return engine_->serve(std::move(owned));

@@ -2,7 +2,7 @@
 // the actors.
 #pragma once
 
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "actors/transport/streams/tls_context.hpp"
 #include "base/error.hpp"
 #include "serialization/messages.hpp"

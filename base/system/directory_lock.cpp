@@ -11,7 +11,6 @@
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 namespace troupe::storage {
 
@@ -21,7 +20,7 @@ namespace {
 
 /// Returns the holder's pid, or "unknown" if the holder has not written it yet.
 std::string holder_of(const fs::path& file) {
-  const auto text = detail::read_file(file, 64);
+  const auto text = read_file(file, 64);
   if (!text)
     return "unknown";
   const auto digits = text->substr(0, text->find_first_not_of("0123456789"));
@@ -36,19 +35,19 @@ std::uint64_t draw_mark() {
 } // namespace
 
 result<directory_lock> directory_lock::acquire(const fs::path& directory) {
-  if (auto made = detail::make_directory(directory); !made)
+  if (auto made = make_directory(directory); !made)
     return made.error();
   const auto file = directory / "LOCK";
   const int number = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (number < 0)
-    return detail::io_failure("open", file, errno);
-  directory_lock lock{number};
+    return io_failure("open", file, errno);
+  directory_lock lock{descriptor{number}};
   int locked = 0;
   do
     locked = ::flock(number, LOCK_EX | LOCK_NB);
   while (locked != 0 && errno == EINTR);
   if (locked != 0 && errno != EWOULDBLOCK)
-    return detail::io_failure("lock", file, errno);
+    return io_failure("lock", file, errno);
   if (locked != 0)
     return {errc::in_use, "another process uses the directory: " + directory.string() + ", pid "
                             + holder_of(file)};
@@ -60,21 +59,8 @@ result<directory_lock> directory_lock::acquire(const fs::path& directory) {
   return lock;
 }
 
-directory_lock::directory_lock(directory_lock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-directory_lock& directory_lock::operator=(directory_lock&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-directory_lock::~directory_lock() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
-}
-
 std::optional<std::uint64_t> directory_mark(const fs::path& directory) {
-  const auto text = detail::read_file(directory / "LOCK", 64);
+  const auto text = read_file(directory / "LOCK", 64);
   const auto space = text ? text->find(' ') : std::string::npos;
   if (space == std::string::npos)
     return std::nullopt;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/system/descriptor.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 namespace troupe::storage {
 
@@ -15,13 +17,10 @@ class directory_lock {
 public:
   /// Errors: in_use (names the directory and the pid that holds it), io_failed.
   static result<directory_lock> acquire(const std::filesystem::path& directory);
-  directory_lock(directory_lock&&) noexcept;
-  directory_lock& operator=(directory_lock&&) noexcept;
-  ~directory_lock();
 
 private:
-  explicit directory_lock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_ = -1;
+  explicit directory_lock(descriptor file) : file_(std::move(file)) {}
+  descriptor file_;
 };
 
 /// Returns the random number of the newest lock holder, or nullopt if there is none. Processes of

@@ -1,8 +1,11 @@
-// Accesses files through plain system calls. Unlike the standard library it syncs, and gives the
-// reason of a failure.
+// Accesses files through plain system calls. Unlike the standard library it syncs, replaces files
+// atomically, and gives the reason of a failure.
 #pragma once
 
 #include "base/error.hpp"
+#include "base/system/descriptor.hpp"
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +13,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
-namespace troupe::storage::detail {
-
-/// An open file; the destructor closes it.
-class descriptor {
-public:
-  descriptor() = default;
-  explicit descriptor(int number) : number_(number) {}
-  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept;
-  ~descriptor();
-
-  int get() const { return number_; }
-
-private:
-  int number_ = -1;
-};
+namespace troupe {
 
 /// Creates an empty file to write to; replaces a file of that name. Errors: io_failed.
 result<descriptor> create_file(const std::filesystem::path& path);
@@ -56,9 +44,23 @@ failure io_failure(std::string_view action, const std::filesystem::path& path,
 /// Returns the content of a file of at most `size_bytes_max`. Errors: io_failed.
 result<std::string> read_file(const std::filesystem::path& path, std::size_t size_bytes_max);
 
+/// Returns the content of a file. Errors: io_failed.
+result<std::string> read_file(const std::filesystem::path& path);
+
 /// Replaces `path` atomically: temporary name, fsync, rename, fsync of the directory. On error the
 /// old content, if any, remains. Errors: io_failed.
 result<void> replace_file(const std::filesystem::path& path, std::string_view content);
+
+struct file_text {
+  std::filesystem::path path;
+  std::string text;
+  mode_t mode;
+};
+
+/// Replaces the files one after the other; a reader finds a file's whole old or new text. First all
+/// are written beside their paths under temporary names, with mode 0600 until they are whole. So an
+/// error before the first replacement leaves all old files. Errors: io_failed.
+result<void> write_files(const std::vector<file_text>& files);
 
 /// Copies to a new file and syncs it; returns the sum of the bytes read. Errors: io_failed.
 result<file_sum> copy_file(const std::filesystem::path& from, const std::filesystem::path& to);
@@ -76,4 +78,4 @@ result<void> make_directory(const std::filesystem::path& directory);
 /// Removes a directory and its content; no error if it is absent. Errors: io_failed.
 result<void> remove_tree(const std::filesystem::path& directory);
 
-} // namespace troupe::storage::detail
+} // namespace troupe

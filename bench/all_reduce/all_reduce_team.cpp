@@ -46,8 +46,8 @@ void run_rank(const team_run& run, kernels::team_memory& memory, std::size_t ran
   bench::all_reduce_loop(loop, numbers, [&](std::span<float> part) {
     auto& plan = plans[part.size()];
     if (plan.works.empty())
-      plan = kernels::plan_for_team(kernels::schedule_for_team(
-        static_cast<std::uint32_t>(loop.ranks), std::min(part.size_bytes(), bytes_max)));
+      plan = kernels::plan_of_sum(static_cast<std::uint32_t>(loop.ranks),
+                                  std::min(part.size_bytes(), bytes_max));
     const auto outcome = member.sum(plan, part);
     if (outcome != kernels::team_outcome::done) {
       std::fprintf(stderr, "%s\n", std::string{kernels::text_of(outcome)}.c_str());
@@ -57,8 +57,7 @@ void run_rank(const team_run& run, kernels::team_memory& memory, std::size_t ran
 }
 
 int run_threads(const team_run& run, std::size_t count) {
-  auto memory =
-    kernels::team_memory::of_threads(static_cast<std::uint32_t>(run.loop.ranks)).value();
+  auto memory = *kernels::team_memory::of_threads(static_cast<std::uint32_t>(run.loop.ranks));
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < run.loop.ranks; ++rank)
     threads.emplace_back([&, rank] { run_rank(run, memory, rank, count); });
@@ -69,8 +68,7 @@ int run_threads(const team_run& run, std::size_t count) {
 
 int run_processes(const team_run& run, std::size_t count) {
   const auto ranks = static_cast<std::uint32_t>(run.loop.ranks);
-  auto memory =
-    kernels::team_memory::of_processes(ranks, run.memory == "shared" ? count : 0).value();
+  auto memory = *kernels::team_memory::of_processes(ranks, run.memory == "shared" ? count : 0);
   return bench::in_processes(ranks, [&](std::size_t rank) { run_rank(run, memory, rank, count); });
 }
 

@@ -3,7 +3,8 @@
 #include "bench/checkpoints/checkpoint_damage.hpp"
 #include "bench/checkpoints/local_servers.hpp"
 #include "bench/temporary_directory.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_reader.hpp"
 #include "tests/storage/same_images.hpp"
 
 #include "fmt/format.h"

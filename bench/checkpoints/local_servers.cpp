@@ -1,6 +1,7 @@
 #include "bench/checkpoints/local_servers.hpp"
 
 #include "serialization/layout.hpp"
+#include "storage/checkpoint_reader.hpp"
 
 #include <algorithm>
 #include <random>
@@ -23,7 +24,7 @@ constexpr std::uint64_t one_block_of = 6;
 
 [[noreturn]] void fail(const failure& why) { throw std::runtime_error{why.text}; }
 
-/// Random numbers that cost little to begin with: splitmix64.
+/// Random numbers that cost nothing to begin with.
 class number_source {
 public:
   using result_type = std::uint64_t;
@@ -33,10 +34,10 @@ public:
 
   static constexpr result_type min() { return 0; }
   static constexpr result_type max() { return ~result_type{0}; }
-  result_type operator()() { return row_hash(state_ += 0x9e3779b97f4a7c15); }
+  result_type operator()() { return state_.next(); }
 
 private:
-  std::uint64_t state_;
+  splitmix64 state_;
 };
 
 /// Draws numbers in [-1, 1).

@@ -6,7 +6,8 @@
 #include "actors/tables/table_store.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_writer.hpp"
+#include "storage/manifest.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -173,7 +173,7 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
   const auto index = must(make_memory<std::uint64_t>(on, device, 1));
   const auto flag = must(make_memory<std::uint32_t>(on, device, 1));
   std::vector<bench::row> rows;
-  const auto step = [&](const char* name, kernels::optimizer kind) {
+  const auto step = [&](const char* name, optimizer_kind kind) {
     const std::size_t states = kernels::state_per_weight(kind);
     const auto used = state.span().first(states * count);
     rows.push_back(at.measure(name, 4 * count * (3 + 2 * states), calls, [&, used, kind] {
@@ -181,13 +181,13 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
                               gradient.span(), {.kind = kind, .step = 9}, flag.data());
     }));
   };
-  step("sgd", kernels::optimizer::sgd);
-  step("momentum", kernels::optimizer::momentum);
-  step("nesterov", kernels::optimizer::nesterov);
-  step("adagrad", kernels::optimizer::adagrad);
-  step("adam", kernels::optimizer::adam);
-  step("adamw", kernels::optimizer::adamw);
-  step("ftrl", kernels::optimizer::ftrl);
+  step("sgd", optimizer_kind::sgd);
+  step("momentum", optimizer_kind::momentum);
+  step("nesterov", optimizer_kind::nesterov);
+  step("adagrad", optimizer_kind::adagrad);
+  step("adam", optimizer_kind::adam);
+  step("adamw", optimizer_kind::adamw);
+  step("ftrl", optimizer_kind::ftrl);
   rows.push_back(at.measure("add", 12 * count, calls,
                             [&] { kernels::add(at.stream(), weights.span(), gradient.span()); }));
   const std::span<const float> inputs[] = {weights.span(), gradient.span()};

@@ -10,7 +10,7 @@ namespace {
 
 using namespace kernels;
 
-void add_step(kernel_contest& contest, kernel_memory& m, const char* name, optimizer kind) {
+void add_step(kernel_contest& contest, kernel_memory& m, const char* name, optimizer_kind kind) {
   const std::size_t states = state_per_weight(kind);
   // Two state vectors lie in one: they and the weights then have half the length.
   const auto step = [&m, kind, states] {
@@ -47,13 +47,13 @@ void add_troupe(kernel_contest& contest, kernel_memory& m) {
   add_kernel("dot", 4 * 2, [&] { m.result += dot(x, y); });
   add_kernel("norm", 4, [&] { m.result += norm(x); });
   add_kernel("first_non_finite", 4, [&] { m.result += static_cast<double>(first_non_finite(x)); });
-  add_step(contest, m, "sgd", optimizer::sgd);
-  add_step(contest, m, "momentum", optimizer::momentum);
-  add_step(contest, m, "nesterov", optimizer::nesterov);
-  add_step(contest, m, "adagrad", optimizer::adagrad);
-  add_step(contest, m, "adam", optimizer::adam);
-  add_step(contest, m, "adamw", optimizer::adamw);
-  add_step(contest, m, "ftrl", optimizer::ftrl);
+  add_step(contest, m, "sgd", optimizer_kind::sgd);
+  add_step(contest, m, "momentum", optimizer_kind::momentum);
+  add_step(contest, m, "nesterov", optimizer_kind::nesterov);
+  add_step(contest, m, "adagrad", optimizer_kind::adagrad);
+  add_step(contest, m, "adam", optimizer_kind::adam);
+  add_step(contest, m, "adamw", optimizer_kind::adamw);
+  add_step(contest, m, "ftrl", optimizer_kind::ftrl);
 }
 
 } // namespace troupe::bench

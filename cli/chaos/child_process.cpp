@@ -1,10 +1,11 @@
 #include "cli/chaos/child_process.hpp"
 
+#include "base/system/spawn.hpp"
+
 #include "fmt/format.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,36 +22,8 @@ failure system_failure(const std::string& what) {
   return {errc::io_failed, what + ": " + std::strerror(errno)};
 }
 
-/// Runs in the child; makes only async-signal-safe calls.
-[[noreturn]] void become(char* const* arguments, int input, int output, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) // The parent died before prctl().
-    _exit(1);
-  setsid(); // Ctrl-C then reaches chaos alone.
-  dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
-  execvp(arguments[0], arguments);
-  _exit(127);
-}
-
 int status_from(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
-}
-
-/// Returns the pid. The child has copies of both descriptors.
-result<pid_t> spawn(const std::vector<std::string>& words, int input, int output) {
-  std::vector<char*> arguments;
-  for (const auto& word : words)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const auto parent = getpid();
-  const auto pid = fork();
-  if (pid == 0)
-    become(arguments.data(), input, output, parent);
-  if (pid < 0)
-    return system_failure("cannot start " + words.front());
-  return pid;
 }
 
 } // namespace
@@ -60,32 +33,22 @@ result<child_process> child_process::start(const std::vector<std::string>& words
   int ends[2]; // No pipe: writing to an ended process must not raise a signal.
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return system_failure("cannot make a socket pair");
-  const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) {
-    auto why = system_failure("cannot write " + output.string());
-    close(ends[0]);
-    close(ends[1]);
-    return why;
-  }
-  const auto pid = spawn(words, ends[0], file);
-  close(file);
-  close(ends[0]);
-  if (!pid) {
-    close(ends[1]);
+  const descriptor theirs{ends[0]};
+  descriptor ours{ends[1]};
+  const descriptor file{open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+  if (!file)
+    return system_failure("cannot write " + output.string());
+  const auto pid =
+    spawn(words.front(), words, {.input = theirs.get(), .output = file.get(), .detached = true});
+  if (!pid)
     return pid.error();
-  }
-  return child_process{*pid, ends[1]};
+  return child_process{*pid, std::move(ours)};
 }
 
 child_process::child_process(child_process&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)), input_(std::exchange(other.input_, -1)),
-      status_(other.status_) {}
+    : pid_(std::exchange(other.pid_, 0)), input_(std::move(other.input_)), status_(other.status_) {}
 
-child_process::~child_process() {
-  kill();
-  if (input_ >= 0)
-    close(input_);
-}
+child_process::~child_process() { kill(); }
 
 std::optional<int> child_process::ended() {
   int status = 0;
@@ -95,8 +58,8 @@ std::optional<int> child_process::ended() {
 }
 
 void child_process::tell(const std::string& line) {
-  // If the process has ended, ended() says so.
-  [[maybe_unused]] const auto sent = send(input_, line.data(), line.size(), MSG_NOSIGNAL);
+  // Where nobody reads any more, ended() says so.
+  [[maybe_unused]] const auto sent = send(input_.get(), line.data(), line.size(), MSG_NOSIGNAL);
 }
 
 void child_process::kill() {
@@ -112,13 +75,15 @@ result<void> run_tool(const std::vector<std::string>& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return system_failure("cannot make a pipe");
-  const auto pid = spawn(words, STDIN_FILENO, ends[1]);
-  close(ends[1]);
+  const descriptor its_words{ends[0]};
+  descriptor its_output{ends[1]};
+  const auto pid = spawn(words.front(), words,
+                         {.input = STDIN_FILENO, .output = its_output.get(), .detached = true});
+  its_output.reset();
   std::string said;
   char some[512];
-  for (ssize_t got = 0; pid && (got = read(ends[0], some, sizeof some)) > 0;)
+  for (ssize_t got = 0; pid && (got = read(its_words.get(), some, sizeof some)) > 0;)
     said.append(some, static_cast<std::size_t>(got));
-  close(ends[0]);
   if (!pid)
     return pid.error();
   int status = 0;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/system/descriptor.hpp"
 
 #include <sys/types.h>
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::chaos {
@@ -29,10 +31,10 @@ public:
   void kill();
 
 private:
-  child_process(pid_t pid, int input) : pid_(pid), input_(input) {}
+  child_process(pid_t pid, descriptor input) : pid_(pid), input_(std::move(input)) {}
 
   pid_t pid_;
-  int input_;
+  descriptor input_;
   std::optional<int> status_;
 };
 

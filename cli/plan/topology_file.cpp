@@ -1,6 +1,6 @@
 #include "cli/plan/topology_file.hpp"
 
-#include "base/system/files.hpp"
+#include "base/system/file.hpp"
 #include "cli/plan/machine.hpp"
 #include "kernels/schedules/presets.hpp"
 

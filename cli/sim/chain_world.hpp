@@ -46,7 +46,7 @@ public:
   static constexpr std::array<const char*, 1> kinds{"histories"};
   static const std::vector<minimum<tally>> minima;
 
-  /// `calm`: without faults.
+  /// `no_faults`: without faults.
   explicit chain_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
   ~chain_world();
 

@@ -68,8 +68,8 @@ void job_world::carry_out_waiting() {
     check_open_batches();
 }
 
-/// Over a link, which comes about while both live: what a coordinator did not hear is lost with it.
-/// The next one may not hear it, as its sender may be dead by then, and another one in its place.
+/// Sends a status over a link, which exists while both ends live. An unheard status is lost with
+/// it. The next coordinator may miss it too, if the sender is dead and replaced by then.
 void job_world::send_up(process& by, decltype(status_message::body) body) {
   status_message what{by.id, fingerprint_, ++by.sequence, 0, std::move(body)};
   if (!coordinator_)

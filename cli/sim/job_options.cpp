@@ -68,8 +68,8 @@ coordinator_options coordinator_options_of(const job_options& what, bool resume)
   how.recovery_timeout = 800ms;
   how.return_timeout = 1500ms;
   how.audit_grace = 400ms;
-  how.checkpoint_interval = 400ms;
-  how.checkpoint_clocks = what.checkpoint_clocks;
+  how.checkpointing.interval = 400ms;
+  how.checkpointing.clocks = what.checkpoint_clocks;
   how.resume = resume;
   if (what.slow_workers > 0) {
     how.stragglers = hurried({}, 20);

@@ -24,7 +24,7 @@ struct job_options {
   bool resume = false; ///< At the end of the faults all processes die; the job is resumed.
 };
 
-/// Draws the options. `calm`: the processes do not all die at once.
+/// Draws the options. `no_faults`: the processes do not all die at once.
 job_options draw_job(std::mt19937_64& random, bool no_faults);
 
 coordinator_options coordinator_options_of(const job_options& what, bool resume);

@@ -51,7 +51,7 @@ protected:
   /// Number of a process, as each world counts them.
   using place = std::uint32_t;
 
-  /// `calm`: without faults.
+  /// `no_faults`: without faults.
   world(std::uint64_t seed, bool no_faults, trace_function trace)
       : random_(seed), trace_(std::move(trace)), no_faults_(no_faults) {}
   ~world() = default;

@@ -1,6 +1,6 @@
-// Trains like async_sgd but without the framework: one thread, one loop, the same model, data,
-// batches and optimiser kernel. The difference in speed is the cost of distribution.
-#include "actors/tables/step_options.hpp"
+// The same training without the framework: one thread, one loop, the same model, data, batches and
+// optimiser kernel. What async_sgd loses against it is what distribution costs.
+#include "actors/tables/block_store.hpp"
 #include "actors/training/sampler.hpp"
 #include "base/quote.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
@@ -59,8 +59,7 @@ void declare(CLI::App& app, options& chosen) {
 struct table {
   table(const troupe::table_spec& spec, splitmix64& random)
       : optimizer(spec.optimizer), values(spec.size()), gradient(spec.size()) {
-    state.resize(spec.size()
-                 * troupe::kernels::state_per_weight(troupe::kernel_of(optimizer.kind)));
+    state.resize(spec.size() * troupe::kernels::state_per_weight(optimizer.kind));
     if (spec.init.kind == troupe::initializer_kind::uniform)
       for (float& x : values)
         x = spec.init.scale * random.symmetric();

@@ -1,5 +1,7 @@
 #include "kernels/devices/emulated_platform.hpp"
 
+#include "base/splitmix64.hpp"
+
 #include "fmt/core.h"
 
 #include <algorithm>
@@ -178,7 +180,7 @@ namespace {
 class emulation final : public emulated_platform {
 public:
   explicit emulation(std::shared_ptr<emulated_machine::memory> memory)
-      : memory_(std::move(memory)), state_(memory_->options().seed) {}
+      : memory_(std::move(memory)), random_(memory_->options().seed) {}
 
   std::uint32_t devices() const override { return memory_->options().devices; }
   bool emulated() const override { return true; }
@@ -307,13 +309,6 @@ private:
     memory_->release(memory);
   }
 
-  std::uint64_t random() { // splitmix64
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
   /// Does one operation of a stream drawn at random. Returns false if no operation is ready.
   bool step() {
     ready_.clear();
@@ -322,7 +317,7 @@ private:
         ready_.push_back(x.get());
     if (ready_.empty())
       return false;
-    auto& next = ready_[random() % ready_.size()]->waiting;
+    auto& next = ready_[random_.next() % ready_.size()]->waiting;
     const auto work = std::move(next.front().work);
     next.pop_front();
     if (work)
@@ -338,7 +333,7 @@ private:
   }
 
   std::shared_ptr<emulated_machine::memory> memory_;
-  std::uint64_t state_;
+  splitmix64 random_;
   std::vector<std::unique_ptr<queue>> queues_;
   std::vector<queue*> ready_; ///< Scratch of step().
   std::optional<failure> failed_;

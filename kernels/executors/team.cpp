@@ -33,6 +33,8 @@ std::string_view text_of(team_outcome outcome) {
     return "the ranks have different counts of numbers; give all of them as many";
   case team_outcome::plans_differ:
     return "the ranks have different schedules, or one for another number of ranks";
+  case team_outcome::labels_differ:
+    return "the ranks add up different sums; let all of them do the same ones in the same order";
   case team_outcome::peer_lost: return "a rank has ended; begin again with a new team";
   case team_outcome::peer_too_late:
     return "a rank made no progress until the deadline; begin again with a new team";
@@ -43,12 +45,10 @@ std::string_view text_of(team_outcome outcome) {
 team_member::team_member(team_memory& memory, std::uint32_t rank, const team_options& options)
     : memory_(memory), ranks_(memory.ranks()), rank_(rank), options_(options) {
   assert(rank < ranks_);
-  auto& line = memory_.line(rank_);
-  assert(line.slot.load() == rank_slot::empty);
   if (memory_.descriptor() >= 0)
     lock_ = memory_.lock_slot(rank_);
-  line.locked = lock_ >= 0;
-  line.slot = rank_slot::taken;
+  memory_.line(rank_).locked = lock_ >= 0;
+  round_ = memory_.enter(rank_, options_.generation);
 }
 
 team_member::~team_member() {
@@ -59,17 +59,38 @@ team_member::~team_member() {
     close(lock_);
 }
 
-team_outcome team_member::sum(const team_plan& plan, std::span<float> numbers) {
+std::optional<std::uint32_t> team_member::missing() const {
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+    if (!has_come(rank))
+      return rank;
+  return std::nullopt;
+}
+
+bool team_member::has_come(std::uint32_t rank) const {
+  const auto& line = memory_.line(rank);
+  return line.entered.reached(round_) && line.generation == options_.generation;
+}
+
+void team_member::await(std::uint32_t rank, std::chrono::microseconds sleep_max) const {
+  constexpr wait_options asleep{.spin = std::chrono::microseconds{0}};
+  if (const auto& line = memory_.line(rank); !line.entered.reached(round_))
+    line.entered.wait(round_, asleep, sleep_max);
+  else // It has another generation. Each rank that enters wakes all.
+    memory_.line(rank_).done.wait(base_ + 1, asleep, sleep_max);
+}
+
+team_outcome team_member::sum(const team_plan& plan, std::span<float> numbers,
+                              std::uint64_t label) {
   if (failure() != team_outcome::done)
     return failure();
   if (plan.source.devices != ranks_)
     return fail(team_outcome::plans_differ);
   assert(plan.source.staging <= 1);
-  ++round_;
+  ++sums_;
   const bool small = numbers.size() <= team_slot_floats;
   if (small)
-    std::ranges::copy(numbers, memory_.slot(rank_, round_ % 2).begin());
-  announce(plan, numbers, small);
+    std::ranges::copy(numbers, memory_.slot(rank_, sums_ % 2).begin());
+  announce(plan, numbers, small, label);
   if (!meet())
     return failure();
   if (const auto checked = check_entries(); checked != team_outcome::done)
@@ -82,9 +103,10 @@ team_outcome team_member::sum(const team_plan& plan, std::span<float> numbers) {
                                           : sum_in_parts(plan, numbers);
 }
 
-void team_member::announce(const team_plan& plan, std::span<float> numbers, bool small) {
-  auto& entry = memory_.line(rank_).entries[round_ % 2];
-  entry = {numbers.size(), plan.fingerprint, 0, 0};
+void team_member::announce(const team_plan& plan, std::span<float> numbers, bool small,
+                           std::uint64_t label) {
+  auto& entry = memory_.line(rank_).entries[sums_ % 2];
+  entry = {numbers.size(), plan.fingerprint, 0, 0, label};
   if (memory_.descriptor() < 0) {
     if (rank_ == 0 && plan.source.staging > 0 && !small)
       staging_.resize(numbers.size());
@@ -113,6 +135,8 @@ bool team_member::find_places(std::uint32_t staging) {
 team_outcome team_member::check_entries() {
   const auto& own = entry_of(rank_);
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    if (entry_of(rank).label != own.label)
+      return team_outcome::labels_differ;
     if (entry_of(rank).count != own.count)
       return team_outcome::sizes_differ;
     if (entry_of(rank).fingerprint != own.fingerprint)
@@ -122,7 +146,7 @@ team_outcome team_member::check_entries() {
 }
 
 const team_entry& team_member::entry_of(std::uint32_t rank) const {
-  return memory_.line(rank).entries[round_ % 2];
+  return memory_.line(rank).entries[sums_ % 2];
 }
 
 void team_member::sum_slots(const team_plan& plan, std::span<float> numbers) {
@@ -132,7 +156,7 @@ void team_member::sum_slots(const team_plan& plan, std::span<float> numbers) {
     return std::span{scratch_}.subspan(place * count + range.begin, range.size);
   };
   for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-    std::ranges::copy(memory_.slot(rank, round_ % 2).first(count),
+    std::ranges::copy(memory_.slot(rank, sums_ % 2).first(count),
                       chunk_of(rank, {0, count}).begin());
   for (const auto& step : plan.own_steps[rank_]) {
     const auto range = range_of_chunk(count, plan.source.chunks, step.chunk);
@@ -199,13 +223,14 @@ bool team_member::meet() {
 
 bool team_member::wait_for(std::uint32_t rank, std::uint32_t value) {
   auto& line = memory_.line(rank);
+  // Of a later round, progress says nothing here.
   if (line.done.reached(value))
-    return true;
+    return is_current();
   const auto until = std::chrono::steady_clock::now() + options_.deadline;
   while (true) {
     line.done.wait(value, options_.wait, std::min(sleep_max, options_.deadline));
     if (line.done.reached(value))
-      return true;
+      return is_current();
     if (failure() != team_outcome::done)
       return false;
     const auto slot = line.slot.load();
@@ -220,15 +245,22 @@ bool team_member::wait_for(std::uint32_t rank, std::uint32_t value) {
 }
 
 team_outcome team_member::fail(team_outcome why) {
-  std::uint32_t none = 0;
-  memory_.failure().compare_exchange_strong(none, static_cast<std::uint32_t>(why));
-  for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-    memory_.line(rank).done.wake();
+  const auto own = std::uint64_t{round_} << 32 | static_cast<std::uint32_t>(why);
+  auto known = memory_.failure().load();
+  const auto is_older = [&] {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(known >> 32) - round_) < 0;
+  };
+  while (is_older() && !memory_.failure().compare_exchange_weak(known, own))
+    continue;
+  memory_.wake_all();
   return failure();
 }
 
 team_outcome team_member::failure() const {
-  return static_cast<team_outcome>(memory_.failure().load());
+  const auto known = memory_.failure().load();
+  if (known >> 32 == round_)
+    return static_cast<team_outcome>(known & 0xffffffff);
+  return is_current() ? team_outcome::done : team_outcome::peer_lost;
 }
 
 } // namespace troupe::kernels

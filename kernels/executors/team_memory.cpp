@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cassert>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <string>
@@ -16,7 +18,8 @@ namespace troupe::kernels {
 struct team_memory::header {
   std::uint64_t magic;
   std::uint32_t ranks;
-  std::atomic<std::uint32_t> failure;
+  std::atomic<std::uint32_t> round;
+  std::atomic<std::uint64_t> failure;
   std::uint64_t room_floats; ///< Room of one rank.
 };
 
@@ -38,59 +41,77 @@ std::size_t room_begin(std::uint32_t ranks) {
   return parts_begin(ranks) + (ranks + 1) * team_part_floats * sizeof(float);
 }
 
+failure no_memory(std::size_t bytes, int error) {
+  return {errc::io_failed, "cannot share " + std::to_string((bytes >> 20) + 1)
+                             + " MiB of memory: " + std::strerror(error)};
+}
+
+failure not_of_a_team() { return {errc::malformed, "the descriptor is not of a team's memory"}; }
+
 } // namespace
 
-std::optional<team_memory> team_memory::make(int descriptor, std::uint32_t ranks,
-                                             std::size_t room_floats) {
+result<team_memory> team_memory::make(int descriptor, std::uint32_t ranks,
+                                      std::size_t room_floats) {
   assert(ranks > 0 && ranks <= ranks_max);
   const std::size_t room_of_rank = up_to_page(room_floats * sizeof(float));
-  const std::size_t size = room_begin(ranks) + (ranks + 1) * room_of_rank;
+  const std::size_t allocated = room_begin(ranks) + ranks * room_of_rank;
+  const std::size_t size = allocated + room_of_rank;
   const bool of_threads = descriptor < 0;
+  int error = 0;
+  if (!of_threads)
+    error = ftruncate(descriptor, static_cast<off_t>(size)) != 0
+              ? errno
+              : posix_fallocate(descriptor, 0, static_cast<off_t>(allocated));
   void* mapped = MAP_FAILED;
-  if (of_threads || ftruncate(descriptor, static_cast<off_t>(size)) == 0)
+  if (error == 0) {
     mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                   MAP_SHARED | (of_threads ? MAP_ANONYMOUS : 0), descriptor, 0);
+    error = errno;
+  }
   if (mapped == MAP_FAILED) {
     if (!of_threads)
       close(descriptor);
-    return std::nullopt;
+    return no_memory(size, error);
   }
   team_memory made{descriptor, static_cast<std::byte*>(mapped), size};
-  new (mapped) header{magic, ranks, 0, room_of_rank / sizeof(float)};
+  new (mapped) header{magic, ranks, 1, 0, room_of_rank / sizeof(float)};
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
     new (&made.line(rank)) team_line;
   return made;
 }
 
-std::optional<team_memory> team_memory::of_threads(std::uint32_t ranks) {
-  return make(-1, ranks, 0);
-}
+result<team_memory> team_memory::of_threads(std::uint32_t ranks) { return make(-1, ranks, 0); }
 
-std::optional<team_memory> team_memory::of_processes(std::uint32_t ranks, std::size_t room_floats) {
+result<team_memory> team_memory::of_processes(std::uint32_t ranks, std::size_t room_floats) {
+  if (ranks > ranks_max)
+    return {errc::invalid_argument, "a team in shared memory has at most "
+                                      + std::to_string(ranks_max) + " ranks, not "
+                                      + std::to_string(ranks)};
   const int descriptor = memfd_create("troupe-team", MFD_CLOEXEC);
   if (descriptor < 0)
-    return std::nullopt;
+    return no_memory(room_begin(ranks) + ranks * room_floats * sizeof(float), errno);
   return make(descriptor, ranks, room_floats);
 }
 
-std::optional<team_memory> team_memory::attach(int descriptor) {
+result<team_memory> team_memory::attach(int descriptor) {
   struct stat about {};
   if (fstat(descriptor, &about) != 0 || static_cast<std::size_t>(about.st_size) < page)
-    return std::nullopt;
+    return not_of_a_team();
   const auto size = static_cast<std::size_t>(about.st_size);
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   void* mapped =
     own < 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
   if (mapped == MAP_FAILED) {
+    const int error = errno;
     if (own >= 0)
       close(own);
-    return std::nullopt;
+    return no_memory(size, error);
   }
   team_memory made{own, static_cast<std::byte*>(mapped), size};
   const auto& head = made.head();
   if (head.magic != magic || head.ranks == 0 || head.ranks > ranks_max
       || size != room_begin(head.ranks) + (head.ranks + 1) * head.room_floats * sizeof(float))
-    return std::nullopt;
+    return not_of_a_team();
   return made;
 }
 
@@ -116,8 +137,33 @@ team_line& team_memory::line(std::uint32_t rank) const {
   return reinterpret_cast<team_line*>(begin_ + lines_begin)[rank];
 }
 
-std::atomic<std::uint32_t>& team_memory::failure() const {
+std::uint32_t team_memory::round() const { return head().round.load(); }
+
+std::uint32_t team_memory::enter(std::uint32_t rank, std::uint32_t generation) const {
+  auto& current = reinterpret_cast<header*>(begin_)->round;
+  auto& own = line(rank);
+  auto round = current.load();
+  while (own.entered.reached(round))
+    if (current.compare_exchange_strong(round, round + 1))
+      ++round;
+  // A rank that still waits for this one in an earlier round looks at the round's number next.
+  own.done.publish(0);
+  own.generation = generation;
+  own.slot = rank_slot::taken;
+  own.entered.publish(round);
+  wake_all();
+  return round;
+}
+
+std::atomic<std::uint64_t>& team_memory::failure() const {
   return reinterpret_cast<header*>(begin_)->failure;
+}
+
+void team_memory::wake_all() const {
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    line(rank).done.wake();
+    line(rank).entered.wake();
+  }
 }
 
 std::span<float> team_memory::slot(std::uint32_t rank, std::uint32_t parity) const {

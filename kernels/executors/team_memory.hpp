@@ -1,8 +1,13 @@
 // Memory that the ranks of a team share: their progress, the places of their numbers, slots and
 // parts for numbers in transit, and room for buffers. It belongs to one process (threads), or has a
 // descriptor by which other processes of this host attach to it.
+//
+// Rounds: one memory serves many teams, one after the other. Each has a number, its round. A rank
+// enters the current round; if it was in that round before, it begins the next one. Once all ranks
+// are in one round, none of them uses the memory for an earlier one.
 #pragma once
 
+#include "base/error.hpp"
 #include "base/shared_counter.hpp"
 
 #include <array>
@@ -22,13 +27,16 @@ struct team_entry {
   /// if the numbers are not in it.
   std::uint64_t address = 0;
   std::uint64_t staging = 0; ///< Address of the staging place, counted likewise; rank 0 gives it.
+  std::uint64_t label = 0;   ///< Says which sum it is: team_member::sum.
 };
 
 enum class rank_slot : std::uint32_t { empty, taken, left };
 
 struct team_line {
   shared_counter done;
-  std::array<team_entry, 2> entries; ///< Of sums with even and odd numbers.
+  shared_counter entered;                   ///< The round that the rank entered last.
+  std::atomic<std::uint32_t> generation{0}; ///< Number that it entered with; see team_options.
+  std::array<team_entry, 2> entries;        ///< Of sums with even and odd numbers.
   std::atomic<rank_slot> slot{rank_slot::empty};
   std::atomic<bool> locked{false}; ///< Whether lock_slot() succeeded, so that a death is noticed.
 };
@@ -44,14 +52,15 @@ class team_memory {
 public:
   static constexpr std::uint32_t ranks_max = 64;
 
-  /// Makes memory for threads of this process. Nullopt, here and below, if the system has no
-  /// memory.
-  static std::optional<team_memory> of_threads(std::uint32_t ranks);
-  /// Makes memory for processes; `room_floats` for each rank. A process attaches by the descriptor,
-  /// which it inherits or is sent. The room takes memory when it is written.
-  static std::optional<team_memory> of_processes(std::uint32_t ranks, std::size_t room_floats);
-  /// Attaches to that memory; nullopt also if the descriptor is not of such memory.
-  static std::optional<team_memory> attach(int descriptor);
+  /// Makes memory for threads of this process. Errors: io_failed.
+  static result<team_memory> of_threads(std::uint32_t ranks);
+  /// Makes memory for processes; `room_floats` for each rank, zeros at first. A process attaches by
+  /// the descriptor, which it inherits or is sent. The memory has no name: it ends with the last
+  /// process that has it. It is allocated here, but for the staging place's room, so that writing
+  /// to it cannot fail. Errors: io_failed, invalid_argument (more than ranks_max).
+  static result<team_memory> of_processes(std::uint32_t ranks, std::size_t room_floats);
+  /// Attaches to that memory. Errors: io_failed, malformed (the descriptor is of something else).
+  static result<team_memory> attach(int descriptor);
 
   team_memory(team_memory&& other) noexcept;
   team_memory& operator=(team_memory&&) = delete;
@@ -61,7 +70,15 @@ public:
   /// Returns -1 for memory of threads.
   int descriptor() const { return descriptor_; }
   team_line& line(std::uint32_t rank) const;
-  std::atomic<std::uint32_t>& failure() const; ///< 0 if the team has not failed.
+  /// Returns the number of the current round.
+  std::uint32_t round() const;
+  /// Enters the current round, or the next one if the rank was in the current one. Ends earlier
+  /// rounds for all ranks. Requires: no other thread or process is this rank.
+  std::uint32_t enter(std::uint32_t rank, std::uint32_t generation) const;
+  /// Returns the last failure: the round in the upper half, a team_outcome in the lower; 0: none.
+  std::atomic<std::uint64_t>& failure() const;
+  /// Wakes all ranks that wait.
+  void wake_all() const;
   std::span<float> slot(std::uint32_t rank, std::uint32_t parity) const;
   /// Returns a rank's part for its private numbers; for rank = ranks, here and below, the staging
   /// place.
@@ -81,8 +98,7 @@ public:
 private:
   team_memory(int descriptor, std::byte* begin, std::size_t size)
       : descriptor_(descriptor), begin_(begin), size_(size) {}
-  static std::optional<team_memory> make(int descriptor, std::uint32_t ranks,
-                                         std::size_t room_floats);
+  static result<team_memory> make(int descriptor, std::uint32_t ranks, std::size_t room_floats);
   struct header;
   const header& head() const;
 

@@ -1,7 +1,5 @@
 #include "kernels/executors/team_plan.hpp"
 
-#include "kernels/schedules/strategies.hpp"
-
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
@@ -21,7 +19,9 @@ std::vector<schedule_step> in_groups(const schedule& plan) {
   return steps;
 }
 
-std::uint32_t runner_of(const schedule& plan, const schedule_step& step) {
+std::uint32_t runner_of(const schedule& plan, const schedule_step& step, team_runner runner) {
+  if (runner == team_runner::by_chunk)
+    return owner_of_chunk(plan, step.chunk);
   const auto wanted = step.kind == step_kind::reduce ? step.to : step.from;
   const auto other = step.kind == step_kind::reduce ? step.from : step.to;
   assert(wanted < plan.devices || other < plan.devices);
@@ -51,8 +51,8 @@ std::vector<schedule_step> steps_for(const schedule& plan, std::uint32_t rank) {
 /// Puts steps into works, rank by rank.
 class works_maker {
 public:
-  explicit works_maker(const schedule& plan)
-      : plan_(plan), works_(plan.devices),
+  works_maker(const schedule& plan, team_runner runner)
+      : plan_(plan), runner_(runner), works_(plan.devices),
         seen_(plan.devices, std::vector<std::uint32_t>(plan.devices)) {}
 
   std::vector<std::vector<team_work>> make() && {
@@ -68,7 +68,7 @@ private:
   };
 
   void add(const schedule_step& step, const std::vector<std::uint32_t>& before) {
-    const auto rank = runner_of(plan_, step);
+    const auto rank = runner_of(plan_, step, runner_);
     std::vector<team_wait> waits;
     for (const auto earlier : before) {
       const auto& at = done_in_[earlier];
@@ -87,6 +87,7 @@ private:
   }
 
   const schedule& plan_;
+  const team_runner runner_;
   std::vector<std::vector<team_work>> works_;
   std::vector<std::vector<std::uint32_t>> seen_; ///< For each rank: works of others already waited
                                                  ///< for.
@@ -95,13 +96,13 @@ private:
 
 } // namespace
 
-team_plan plan_for_team(schedule plan) {
+team_plan plan_for_team(schedule plan, team_runner runner) {
   team_plan made;
   made.fingerprint = fingerprint_of(plan);
   for (std::uint32_t rank = 0; rank < plan.devices; ++rank)
     made.own_steps.push_back(steps_for(plan, rank));
   plan.steps = in_groups(plan);
-  made.works = works_maker{plan}.make();
+  made.works = works_maker{plan, runner}.make();
   for (const auto& works : made.works)
     made.works_max = std::max(made.works_max, static_cast<std::uint32_t>(works.size()));
   made.source = std::move(plan);
@@ -115,7 +116,18 @@ schedule schedule_for_team(std::uint32_t devices, std::size_t bytes) {
   std::uint32_t pieces = 1;
   while (std::size_t{devices} * pieces * chunk_bytes < bytes)
     pieces *= 2;
-  return block(devices, pieces);
+  schedule made{collective::all_reduce, devices, 0, devices * pieces, {}};
+  for (std::uint32_t chunk = 0; chunk < made.chunks; ++chunk) {
+    for (std::uint32_t from = 1; from < devices; ++from)
+      made.steps.push_back({from, 0, chunk, step_kind::reduce});
+    for (std::uint32_t to = 1; to < devices; ++to)
+      made.steps.push_back({0, to, chunk, step_kind::copy});
+  }
+  return made;
+}
+
+team_plan plan_of_sum(std::uint32_t devices, std::size_t bytes) {
+  return plan_for_team(schedule_for_team(devices, bytes), team_runner::by_chunk);
 }
 
 } // namespace troupe::kernels

@@ -1,10 +1,11 @@
 // Prepares a schedule for a team: for each rank its works, in order, and the works it waits for.
 //
-// A rank does the steps that add to its own buffer and those that copy from it. A step with a
-// staging place is done by its device. So the rank that adds up a chunk also hands it out, while it
-// is in its cache. Steps of different chunks touch different memory: a rank takes one group of
-// chunks (one chunk of each owner) after the other. Consecutive steps on one chunk, without a wait
-// in between, form one work, which is carried out tile by tile.
+// By default a rank does the steps that add to its own buffer and those that copy from it. A step
+// with a staging place is done by its device. With team_runner::by_chunk the owner of a chunk does
+// all steps on it. So the rank that adds up a chunk also hands it out, while it is in its cache.
+// Steps of different chunks touch different memory: a rank takes one group of chunks (one chunk of
+// each owner) after the other. Consecutive steps on one chunk, without a wait in between, form one
+// work, which is carried out tile by tile.
 //
 // Determinism: steps that touch the same memory stay in the schedule's order.
 #pragma once
@@ -37,13 +38,24 @@ struct team_plan {
   std::uint32_t works_max = 0; ///< Largest number of works of a rank.
 };
 
-/// Requires: fault_of(plan) finds no fault.
-team_plan plan_for_team(schedule plan);
+/// Which rank does a step.
+enum class team_runner : std::uint8_t {
+  by_step,  ///< The rank that is added to, or copied from.
+  by_chunk, ///< The owner of the chunk (owner_of_chunk) does all steps on it, on any buffers.
+};
 
-/// Returns the fastest schedule for ranks that share memory. Each rank adds up and hands out its
-/// own block, in chunks that fit its second-level cache. `bytes`: size of the numbers; for private
-/// ones of processes, at most the size of a part. Cost: at most 2 * devices^2 * bytes / (128 KiB *
-/// devices) steps, planned in about 1 us each.
+/// Requires: fault_of(plan) finds no fault. by_chunk: chunks is a multiple of devices.
+team_plan plan_for_team(schedule plan, team_runner runner = team_runner::by_step);
+
+/// Returns the schedule of plan_of_sum: rank 0's buffer gets the sum, in the order of the ranks,
+/// ((x0 + x1) + x2) + ..., and is copied to all others.
 schedule schedule_for_team(std::uint32_t devices, std::size_t bytes);
+
+/// Returns the fastest plan for a sum in shared memory. Each rank adds up and hands out its own
+/// block of all buffers, in chunks that fit its second-level cache. `bytes`: size of the numbers;
+/// for private ones of processes, at most the size of a part. Determinism: each number is added up
+/// in the order of the ranks, whatever `bytes` is. Cost: at most 2 * bytes / 128 KiB steps for each
+/// rank, planned in about 1 us each.
+team_plan plan_of_sum(std::uint32_t devices, std::size_t bytes);
 
 } // namespace troupe::kernels

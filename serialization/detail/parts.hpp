@@ -62,7 +62,7 @@ private:
 // Overloads that only one file needs are static there. In an unnamed namespace they would hide the
 // overloads below.
 
-// -- wire_data.cpp --
+// -- wire_push_pull.cpp --
 void write(const request_list& from, capnp::List<schema::Request>::Builder to, body_parts& body);
 void write(const answer_list& from, capnp::List<schema::Answer>::Builder to, body_parts& body);
 void write(const request_message& from, schema::Request::Builder to, body_parts& body);
@@ -96,7 +96,7 @@ range read(schema::Range::Reader from);
 /// Returns the rows without their keys.
 row_keys read(schema::Rows::Reader from);
 
-// -- wire_chain.cpp --
+// -- wire_replication.cpp --
 void write(const chain_metadata& from, schema::Record::Builder to);
 void write(const chain_status& from, schema::Status::Builder to);
 void write(const replica_message& from, schema::Peer::Builder to, body_parts& body);
@@ -128,7 +128,7 @@ clock_entry read(schema::ClockEntry::Reader from);
 worker_counters read(schema::WorkerCounters::Reader from);
 server_counters read(schema::ServerCounters::Reader from);
 
-// -- wire_report.cpp --
+// -- wire_status.cpp --
 void write(const status_message& from, schema::StatusMessage::Builder to);
 void write(const lease_progress& from, schema::LeaseProgress::Builder to);
 void write(const file_entry& from, schema::FileEntry::Builder to);
@@ -138,7 +138,7 @@ lease_progress read(schema::LeaseProgress::Reader from);
 file_entry read(schema::FileEntry::Reader from);
 replica_status read(schema::ReplicaStatus::Reader from);
 
-// -- wire_orders.cpp --
+// -- wire_desired.cpp --
 void write(const desired_state& from, schema::DesiredState::Builder to);
 void write(const chain_entry& from, schema::ChainEntry::Builder to);
 void write(const server_address& from, schema::ServerAddress::Builder to);

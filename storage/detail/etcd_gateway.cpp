@@ -45,14 +45,14 @@ private:
   sigset_t before_;
 };
 
-std::string name_of(const etcd_endpoint& where) { return "etcd at " + to_string(where); }
+std::string name_of(const endpoint& where) { return "etcd at " + to_string(where); }
 
 struct answer {
   int status = 0;
   std::string text;
 };
 
-failure no_answer(const etcd_endpoint& where, httplib::Error why, milliseconds waited,
+failure no_answer(const endpoint& where, httplib::Error why, milliseconds waited,
                   milliseconds deadline) {
   if (why == httplib::Error::Canceled)
     return {errc::malformed, name_of(where) + " answers unlike etcd"};
@@ -65,7 +65,7 @@ failure no_answer(const etcd_endpoint& where, httplib::Error why, milliseconds w
           name_of(where) + (connected ? " closed the connection" : " cannot be reached")};
 }
 
-result<answer> post(const etcd_endpoint& where, const std::string& path, const std::string& body,
+result<answer> post(const endpoint& where, const std::string& path, const std::string& body,
                     milliseconds deadline) {
   const without_sigpipe guard;
   const auto began = clock::now();
@@ -109,7 +109,7 @@ std::string remedy_for(const std::string& words) {
   return "";
 }
 
-bool knows_no_leader(const etcd_endpoint& where) {
+bool knows_no_leader(const endpoint& where) {
   const auto got = post(where, "/v3/maintenance/status", "{}", status_time);
   const auto status = got ? json::parse(got->text, nullptr, false) : json{};
   return status.is_object() && status.contains("header") && !status.contains("leader");
@@ -117,7 +117,7 @@ bool knows_no_leader(const etcd_endpoint& where) {
 
 } // namespace
 
-result<json> ask_etcd(const etcd_endpoint& where, const std::string& path, const json& request,
+result<json> ask_etcd(const endpoint& where, const std::string& path, const json& request,
                       milliseconds deadline) {
   const auto got = post(where, path, request.dump(), deadline);
   if (!got && got.error().code == errc::timed_out && knows_no_leader(where))

@@ -12,7 +12,7 @@
 namespace troupe::storage::detail {
 
 /// Returns the answer. Errors: as those of etcd_client.
-result<nlohmann::json> ask_etcd(const etcd_endpoint& where, const std::string& path,
+result<nlohmann::json> ask_etcd(const endpoint& where, const std::string& path,
                                 const nlohmann::json& request, std::chrono::milliseconds deadline);
 
 } // namespace troupe::storage::detail

@@ -195,7 +195,7 @@ class bare_peer {
 public:
   explicit bare_peer(const endpoint& where) {
     const auto to = detail::resolve(where);
-    socket_ = detail::descriptor{::socket(to->front().storage.ss_family, SOCK_STREAM, 0)};
+    socket_ = troupe::descriptor{::socket(to->front().storage.ss_family, SOCK_STREAM, 0)};
     connected_ = ::connect(socket_.get(), to->front().get(), to->front().size_bytes) == 0;
   }
   bool connected() const { return connected_; }
@@ -227,7 +227,7 @@ public:
   int descriptor() const { return socket_.get(); }
 
 private:
-  detail::descriptor socket_;
+  troupe::descriptor socket_;
   bool connected_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 #include "actors/transport/streams/openssl.hpp"
 #include "actors/transport/streams/tls_context.hpp"
-#include "base/system/files.hpp"
+#include "base/system/file.hpp"
 
 #include "doctest/doctest.h"
 

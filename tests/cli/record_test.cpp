@@ -43,15 +43,15 @@ storage::push_history sample_history() {
 TEST_CASE("the_summary_of_a_record") {
   CHECK(record_summary(sample_history())
         == "job 'tiny': 2 batches, 2 workers\n"
-           "chain 0, generation 1: 3 pushes in 0.502 s\n"
-           "chain 1, generation 2: 1 pushes in 0.000 s, from checkpoint 4\n"
-           "chain 1: 1 of 2 batches are missing: the run, or its record, ended before them\n"
+           "shard 0, generation 1: 3 pushes in 0.502 s\n"
+           "shard 1, generation 2: 1 pushes in 0.000 s, from checkpoint 4\n"
+           "shard 1: 1 of 2 batches are missing: the run, or its record, ended before them\n"
            "4 pushes of 2 workers (one that was started again counts twice)\n"
-           "1 pushes of batches done twice, which only other chains applied\n"
+           "1 pushes of batches done twice, which only other shards applied\n"
            "400 bytes in 2 files, 100.0 a push\n"
            "staleness in versions: mean 0.75, median 0, 90 % 2, 99 % 2, max 2\n"
-           "chain 0: longest pause 500.0 ms, at 0.002 s\n"
-           "chain 1: longest pause 0.0 ms, at 0.000 s\n");
+           "shard 0: longest pause 500.0 ms, at 0.002 s\n"
+           "shard 1: longest pause 0.0 ms, at 0.000 s\n");
 }
 
 TEST_CASE("the_lines_of_a_record") {

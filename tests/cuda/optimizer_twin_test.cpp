@@ -10,7 +10,6 @@ namespace troupe::test::optimizer_twin_test {
 
 namespace {
 
-using kernels::optimizer;
 using kernels::step_options;
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -49,9 +48,9 @@ TEST_CASE("devices: every optimiser's step has the bits of the CPU") {
   const auto on = platform_under_test();
   if (!on)
     return;
-  for (const optimizer kind :
-       {optimizer::sgd, optimizer::momentum, optimizer::nesterov, optimizer::adagrad,
-        optimizer::adam, optimizer::adamw, optimizer::ftrl})
+  for (const optimizer_kind kind :
+       {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::nesterov,
+        optimizer_kind::adagrad, optimizer_kind::adam, optimizer_kind::adamw, optimizer_kind::ftrl})
     for (const std::size_t count : device_sizes)
       for (const bool extreme : {false, true}) {
         CAPTURE(static_cast<int>(kind));

@@ -1,8 +1,10 @@
 """Checks --sync allreduce: each batch counts once and parameters are equal, even after kills."""
 import os
+import random
 import re
 import signal
 import subprocess
+import time
 
 import cluster
 
@@ -29,7 +31,7 @@ class Counted(cluster.ClusterTest):
         self.assert_exact(run, 1000)
         self.assertEqual(run.report["pushes"]["applied"], self.batches)
         self.assertIn("parameters are equal on all 4 workers", run.out)
-        self.assertTrue(run.told("progress", phase="gathering", done=0, members=4))
+        self.assertEqual({x["members"] for x in run.told("progress")}, {4})
         self.assertNotIn("coordinator", run.out)
 
     def test_a_worker_that_hangs_is_killed(self):
@@ -93,21 +95,74 @@ class Counted(cluster.ClusterTest):
         self.assertEqual([x["epoch"] for x in run.report["loss_curve"] if "test_loss" in x][-1], 5)
 
 
+class SharedMemory(cluster.ClusterTest):
+    program = "count_batches"
+    common = ("--sync", "allreduce", "--workers", 4, "--batch", 1, "--epochs", 1)
+
+    def shares_memory(self, run):
+        """Whether all workers have mapped a team's memory; no link is there then."""
+        for (role, _), pid in run.processes().items():
+            maps = cluster.read_proc(pid, "maps")
+            if role == "worker" and b"troupe-team" not in maps:
+                return False
+        return len(run.processes()) == 4
+
+    def test_workers_add_up_in_memory_that_ends_with_them(self):
+        before = sorted(os.listdir("/dev/shm"))
+        run = self.start("--elements", 200000, "--samples", 100000)
+        run.await_event("progress", phase="training")
+        self.assertTrue(self.shares_memory(run))
+        for log in ("worker-0", "worker-1", "worker-2", "worker-3"):
+            self.assertIn("adds up in shared memory", run.logs[log])
+        run.launcher.kill()
+        cluster.poll(lambda: not run.alive(), 10, "end of all processes of the run")
+        self.assertEqual(sorted(os.listdir("/dev/shm")), before)
+
+    def test_workers_that_die_in_the_midst_of_sums(self):
+        """Sums of 8 MB are most of what these workers do."""
+        elements = 2000000
+        run = self.start("--elements", elements, "--samples", 1600)
+        run.await_event("progress", phase="training")
+        dice = random.Random(7)
+        kills = 0
+        for _ in range(5):
+            time.sleep(dice.uniform(0.1, 0.4))
+            kills += run.kill("worker", dice.randrange(4))
+        self.assertEqual(run.wait(120), 0)
+        self.assertGreaterEqual(kills, 4)
+        self.assertEqual(len(run.report["recoveries"]), kills)
+        self.assert_exact(run, elements)
+        self.assertEqual(run.report["pushes"]["applied"], 1600)
+        self.assertIn("parameters are equal on all 4 workers", run.out)
+
+    def test_without_memory_to_share_sums_go_over_links(self):
+        run = self.start("--elements", 1000, "--samples", 300,
+                         prefix=("bash", "-c", 'ulimit -f 1024; exec "$0" "$@"'))
+        self.assertEqual(run.wait(60), 0)
+        self.assertTrue(run.told("note", text=re.compile(
+            r"sums go over links: cannot share \d+ MiB of memory: File too large; "
+            r"limits: ulimit -f 1024$")), run.out)
+        self.assertIn("adds up over links", run.logs["worker-1"])
+        self.assert_exact(run, 1000)
+        self.assertIn("parameters are equal on all 4 workers", run.out)
+
+
 class Trained(cluster.ClusterTest):
-    common = ("--batch", 512, "--epochs", 3, "--workers", 2)
+    common = ("--batch", 512, "--epochs", 3)
 
     def test_same_bits_as_servers_give(self):
-        """A sum of two is equal in both orders. It is made in one part, and in two parts, of which
-        one is added up while the other is computed."""
-        for model in ("mlp:16", "mlp:128,128"):
+        """Checks that both add up in the order of the workers, in one part and in two."""
+        for model, workers in (("mlp:16", 2), ("mlp:128,128", 2), ("mlp:128,128", 3)):
             values, run = [], None
             for sync in ("bsp", "allreduce"):
-                exported = self.home / f"{model}-{sync}.npz"
+                name = f"{model}-{workers}-{sync}"
+                exported = self.home / f"{name}.npz"
                 run = self.finish("--sync", sync, "--model", model, "--optimizer", "adam", "--lr",
-                                  "0.01", "--export", exported, name=f"{model}-{sync}")
+                                  "0.01", "--workers", workers, "--export", exported, name=name)
                 values.append(exported.read_bytes())
             self.assertEqual(*values)
-            self.assertTrue(re.search("equal on all 2 workers, checksum [0-9a-f]{16}", run.out))
+            self.assertTrue(re.search(f"equal on all {workers} workers, checksum [0-9a-f]{{16}}",
+                                      run.out))
             self.assertEqual((run.report["sync"], run.report["servers"]), ("allreduce", 0))
 
 

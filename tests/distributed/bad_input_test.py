@@ -425,9 +425,9 @@ class BadInput(cluster.ClusterTest):
         for damage, change, pattern in (
                 ("a newer format", flipped(8), f"{names[0]}: format 17 of records is unknown"),
                 ("a flipped bit", flipped(half), f"{names[0]}: record .* is damaged"),
-                ("half of it", lambda data: data[:half], "version of chain 0 that no record names"),
+                ("half of it", lambda data: data[:half], "version of shard 0 that no record names"),
                 ("another file", lambda data: b"GIF89a" * 999, f"{names[0]}: no record of pushes"),
-                ("nothing", lambda data: b"", "no server.s record has chain 0")):
+                ("nothing", lambda data: b"", "no server.s record has shard 0")):
             with self.subTest(damage):
                 where = self.home / damage.replace(" ", "-")
                 shutil.copytree(whole, where)

@@ -50,7 +50,7 @@ class Recovery(cluster.ClusterTest):
         said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(said.returncode, 1)
         self.assertRegex(said.stdout, r"^ +1  checkpoint 1 in .* is damaged: the checksum of file")
-        self.assertRegex(said.stdout, r"\n +2  good, 2 chains, \d+\.\d MB, batches below \d+\n")
+        self.assertRegex(said.stdout, r"\n +2  good, 2 shards, \d+\.\d MB, batches below \d+\n")
         self.assertRegex(said.stderr, r"^troupe scrub: 1 of \d+ checkpoints cannot be used\n$")
 
     def test_launcher(self):

@@ -1,5 +1,6 @@
 #include "kernels/executors/team_plan.hpp"
 
+#include "kernels/schedules/verify.hpp"
 #include "tests/kernels/every_strategy.hpp"
 #include "tests/kernels/schedules_interpreter.hpp"
 
@@ -85,8 +86,8 @@ TEST_CASE("the_own_steps_of_a_rank_make_its_result") {
 }
 
 TEST_CASE("a_block_is_added_up_and_handed_out_in_one_work_without_waiting") {
-  const auto plan = plan_for_team(schedule_for_team(4, 4 << 20));
-  CHECK_EQ(plan.source.chunks, 32); // A chunk is 128 KiB.
+  const auto plan = plan_of_sum(4, 4 << 20);
+  CHECK_EQ(plan.source.chunks, 32); // Of 128 KiB.
   for (const auto& works : plan.works) {
     CHECK_EQ(works.size(), 8);
     for (const auto& work : works) {
@@ -94,6 +95,23 @@ TEST_CASE("a_block_is_added_up_and_handed_out_in_one_work_without_waiting") {
       CHECK_EQ(work.steps.size(), 6);
     }
   }
+}
+
+TEST_CASE("a_plan_of_a_sum_is_a_proven_all_reduce_in_the_order_of_the_ranks") {
+  std::mt19937 random{5};
+  for (const std::uint32_t devices : {1u, 2u, 3u, 8u, 64u})
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{4}, std::size_t{3} << 20}) {
+      const auto plan = plan_of_sum(devices, bytes);
+      CHECK_EQ(fault_of(plan.source).value_or("none"), "none");
+      auto buffers = random_buffers(plan.source, 1000, random);
+      auto expected = buffers[0];
+      for (std::uint32_t rank = 1; rank < devices; ++rank)
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          expected[i] += buffers[rank][i];
+      REQUIRE(run_in_any_order(plan, buffers, random));
+      for (const auto& each : buffers)
+        CHECK_EQ(each, expected);
+    }
 }
 
 TEST_CASE("fingerprints_differ_where_schedules_do") {

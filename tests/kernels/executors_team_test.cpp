@@ -80,7 +80,7 @@ TEST_CASE("threads_get_the_schedules_bytes_with_every_strategy") {
       CAPTURE(name);
       CAPTURE(ranks);
       const auto made = plan_for_team(plan);
-      auto memory = team_memory::of_threads(ranks).value();
+      auto memory = *team_memory::of_threads(ranks);
       std::vector<std::vector<std::vector<float>>> results(counts.size());
       for (std::size_t c = 0; c < counts.size(); ++c)
         results[c] = begin_of(plan, counts[c], false);
@@ -105,8 +105,8 @@ TEST_CASE("threads_get_the_schedules_bytes_with_every_strategy") {
 TEST_CASE("threads_add_integers_exactly_for_2_to_64_ranks") {
   for (const std::uint32_t ranks : {2u, 5u, 16u, 64u}) {
     CAPTURE(ranks);
-    const auto plan = plan_for_team(schedule_for_team(ranks, 1 << 20));
-    auto memory = team_memory::of_threads(ranks).value();
+    const auto plan = plan_of_sum(ranks, 1 << 20);
+    auto memory = *team_memory::of_threads(ranks);
     auto buffers = begin_of(plan.source, 100'000, true);
     on_threads(ranks, [&](std::uint32_t rank) {
       team_member member{memory, rank, patient};
@@ -135,7 +135,7 @@ TEST_CASE("processes_get_the_schedules_bytes_with_private_and_with_common_number
       CAPTURE(name);
       CAPTURE(ranks);
       const auto made = plan_for_team(plan);
-      auto memory = team_memory::of_processes(ranks, sizes.back()).value();
+      auto memory = *team_memory::of_processes(ranks, sizes.back());
       const auto statuses = on_processes(ranks, [&, &plan = plan](std::uint32_t rank) {
         team_member member{memory, rank, patient};
         for (const auto count : sizes)
@@ -172,7 +172,7 @@ TEST_CASE("processes_get_the_schedules_bytes_with_private_and_with_common_number
 TEST_CASE("a_rank_that_leaves_ends_the_sum_of_the_others") {
   const auto plan = plan_for_team(block(3, 1));
   for (const std::size_t count : {std::size_t{1}, std::size_t{50'000}}) {
-    auto memory = team_memory::of_threads(3).value();
+    auto memory = *team_memory::of_threads(3);
     std::vector<team_outcome> outcomes(3, team_outcome::done), later = outcomes;
     on_threads(3, [&](std::uint32_t rank) {
       team_member member{memory, rank, patient};
@@ -192,7 +192,7 @@ TEST_CASE("a_rank_that_leaves_ends_the_sum_of_the_others") {
 
 TEST_CASE("a_process_that_is_killed_ends_the_sum_of_the_others_long_before_the_deadline") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{1'000'000}}) {
-    auto memory = team_memory::of_processes(3, 0).value();
+    auto memory = *team_memory::of_processes(3, 0);
     const auto statuses = on_processes(3, [&](std::uint32_t rank) {
       team_member member{memory, rank, {.wait = waiting, .deadline = 600s}};
       const auto plan = plan_for_team(block(3, 1));
@@ -211,7 +211,7 @@ TEST_CASE("a_process_that_is_killed_ends_the_sum_of_the_others_long_before_the_d
 }
 
 TEST_CASE("a_rank_that_does_not_come_is_waited_for_until_the_deadline") {
-  auto memory = team_memory::of_threads(2).value();
+  auto memory = *team_memory::of_threads(2);
   team_member member{memory, 0, {.wait = waiting, .deadline = 50ms}};
   std::vector<float> numbers(10);
   CHECK_EQ(member.sum(plan_for_team(block(2, 1)), numbers), team_outcome::peer_too_late);
@@ -221,7 +221,7 @@ TEST_CASE("ranks_with_different_counts_or_schedules_fail_together") {
   const auto plan = plan_for_team(block(2, 1)), other = plan_for_team(central(2, 0, 1));
   const auto three = plan_for_team(block(3, 1));
   const auto outcome_of = [&](const team_plan& second, std::size_t count) {
-    auto memory = team_memory::of_threads(2).value();
+    auto memory = *team_memory::of_threads(2);
     std::vector<team_outcome> outcomes(2, team_outcome::done);
     on_threads(2, [&](std::uint32_t rank) {
       team_member member{memory, rank, patient};
@@ -239,7 +239,7 @@ TEST_CASE("ranks_with_different_counts_or_schedules_fail_together") {
 }
 
 TEST_CASE("processes_attach_by_a_descriptor_of_a_team_and_of_nothing_else") {
-  const auto memory = team_memory::of_processes(2, 100).value();
+  auto memory = *team_memory::of_processes(2, 100);
   const auto attached = team_memory::attach(memory.descriptor());
   REQUIRE(attached);
   CHECK_EQ(attached->ranks(), 2);

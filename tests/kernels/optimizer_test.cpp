@@ -20,9 +20,9 @@ namespace troupe::kernels::optimizer_test {
 
 namespace {
 
-constexpr std::array kinds{optimizer::sgd,  optimizer::momentum, optimizer::adagrad,
-                           optimizer::adam, optimizer::nesterov, optimizer::adamw,
-                           optimizer::ftrl};
+constexpr std::array kinds{optimizer_kind::sgd,  optimizer_kind::momentum, optimizer_kind::adagrad,
+                           optimizer_kind::adam, optimizer_kind::nesterov, optimizer_kind::adamw,
+                           optimizer_kind::ftrl};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 enum class inputs { ordinary, extreme, denormal };
@@ -46,7 +46,7 @@ problem make_problem(step_options options, inputs which, std::size_t count, std:
     p.weights.push_back(value());
     p.gradient.push_back(value());
   }
-  const bool square = options.kind == optimizer::adagrad;
+  const bool square = options.kind == optimizer_kind::adagrad;
   for (std::size_t i = 0; i < count * state_per_weight(options.kind); ++i)
     p.state.push_back(square || i >= count ? std::fabs(value()) : value());
   return p;
@@ -72,7 +72,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 /// Returns every kind with every option that changes the arithmetic.
 std::vector<step_options> variants() {
   std::vector<step_options> all;
-  for (const optimizer kind : kinds)
+  for (const optimizer_kind kind : kinds)
     for (const float clip : {0.0f, 0.25f})
       for (const float decay : {0.0f, 0.01f})
         for (const std::uint64_t step : {1, 2, 1000, 1'000'000})
@@ -118,7 +118,7 @@ worst errors_of(const problem& given, const outcome& o) {
   for (std::size_t i = 0; i < n; ++i) {
     const float scaled = flushed(p.gradient[i] * k.gradient_scale);
     const float limit = k.clip_value > 0.0f ? k.clip_value : infinity;
-    const bool apart = k.kind == optimizer::adamw || k.kind == optimizer::ftrl;
+    const bool apart = k.kind == optimizer_kind::adamw || k.kind == optimizer_kind::ftrl;
     const float decay = apart ? 0.0f : k.weight_decay;
     const float rounded =
       flushed(std::clamp(scaled, -limit, limit) + flushed(decay * p.weights[i]));
@@ -133,17 +133,17 @@ worst errors_of(const problem& given, const outcome& o) {
     const double g = rounded, w = p.weights[i];
     // size: |step| computed from absolute values; kept: the minuend of the step.
     double step = 0, size = 0, factor = 0, kept = w, kept_factor = 1;
-    if (k.kind == optimizer::sgd) {
+    if (k.kind == optimizer_kind::sgd) {
       step = rate * g, size = std::fabs(step), factor = 3;
-    } else if (k.kind == optimizer::momentum) {
+    } else if (k.kind == optimizer_kind::momentum) {
       const double m = mu * p.state[i] + g, span = mu * std::fabs(p.state[i]) + std::fabs(g);
       note(found.first, o.state[i], m, 3 * u * span + denormal);
       step = rate * m, size = rate * span, factor = 6;
-    } else if (k.kind == optimizer::nesterov) {
+    } else if (k.kind == optimizer_kind::nesterov) {
       const double m = mu * p.state[i] + g, span = mu * std::fabs(p.state[i]) + std::fabs(g);
       note(found.first, o.state[i], m, 3 * u * span + denormal);
       step = rate * (g + mu * m), size = rate * (std::fabs(g) + mu * span), factor = 7;
-    } else if (k.kind == optimizer::ftrl) {
+    } else if (k.kind == optimizer_kind::ftrl) {
       const double z = p.state[i], q = p.state[n + i], squares = q + g * g;
       const double strength = (std::sqrt(squares) - std::sqrt(q)) / rate;
       note(found.first, o.state[i], z + g - strength * w,
@@ -155,7 +155,7 @@ worst errors_of(const problem& given, const outcome& o) {
       kept = 0;
       step = beyond / ((double{k.beta} + std::sqrt(new_q)) / rate + double{k.weight_decay});
       size = std::fabs(step), factor = 8;
-    } else if (k.kind == optimizer::adagrad) {
+    } else if (k.kind == optimizer_kind::adagrad) {
       const double s = p.state[i] + g * g;
       note(found.first, o.state[i], s, 2 * u * s + denormal);
       step = rate * g / (std::sqrt(s) + epsilon), size = std::fabs(step), factor = 7;
@@ -169,7 +169,7 @@ worst errors_of(const problem& given, const outcome& o) {
       const double divisor = std::sqrt(v / (1 - std::pow(beta2, t))) + epsilon;
       step = rate * (m / (1 - std::pow(mu, t))) / divisor;
       size = rate * (span / (1 - std::pow(mu, t))) / divisor, factor = 13;
-      if (k.kind == optimizer::adamw)
+      if (k.kind == optimizer_kind::adamw)
         kept = (1 - rate * k.weight_decay) * w, kept_factor = 3;
     }
     note(found.weight, o.weights[i], kept - step,
@@ -178,9 +178,9 @@ worst errors_of(const problem& given, const outcome& o) {
   return found;
 }
 
-/// Steps one element after the other. Values pass through volatile memory, so that the compiler
-/// cannot vectorise, contract or reorder the arithmetic.
-template <optimizer Kind>
+/// One element after the other, the values passed through memory that the compiler cannot look
+/// into: nothing to vectorise, contract or reorder.
+template <optimizer_kind Kind>
 void step_one_by_one(const problem& p, outcome& o) {
   const detail::step_constants constants = detail::constants_of(p.options);
   const std::size_t n = p.weights.size();
@@ -200,7 +200,7 @@ void step_one_by_one(const problem& p, outcome& o) {
 outcome one_by_one(const problem& p) {
   outcome o{p.weights, p.state, true};
   const flush_denormals guard;
-  detail::with_kind(p.options.kind, [&]<optimizer Kind>() { step_one_by_one<Kind>(p, o); });
+  detail::with_kind(p.options.kind, [&]<optimizer_kind Kind>() { step_one_by_one<Kind>(p, o); });
   return o;
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("optimizer_step gives the same bits on every machine") {
     for (const step_options& options : variants())
       for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal}) {
         const outcome o = run(make_problem(options, which, 4099, 1));
-        auto& of_kind = hash[options.kind > optimizer::adam];
+        auto& of_kind = hash[options.kind > optimizer_kind::adam];
         of_kind = fnv1a(fnv1a(of_kind, o.weights), o.state);
       }
     // A change of the arithmetic changes a hash, and with it the result of every recorded run.
@@ -294,7 +294,7 @@ TEST_CASE("optimizer_step in place, at any alignment, equals the step into other
 TEST_CASE("optimizer_step of a long vector that goes past the caches gives the same bits") {
   constexpr std::size_t count = (std::size_t{4} << 20) + 592; // 16 MiB and an odd number of lines.
   constexpr std::size_t line_floats = 16;
-  for (const optimizer kind : kinds) {
+  for (const optimizer_kind kind : kinds) {
     const step_options options{.kind = kind, .rate = 0.05f, .weight_decay = 0.01f, .step = 3};
     problem p = make_problem(options, inputs::ordinary, count, 3);
     on_every_target([&] {
@@ -384,7 +384,7 @@ TEST_CASE("optimizer_step takes denormal inputs for zeros and gives no denormal 
 
 TEST_CASE("optimizer_step leaves the thread's arithmetic on denormals as it was") {
   const volatile float tiny = 0x1p-140f;
-  problem p = make_problem({.kind = optimizer::adam}, inputs::ordinary, 33, 1);
+  problem p = make_problem({.kind = optimizer_kind::adam}, inputs::ordinary, 33, 1);
   (void)run(p);
   CHECK(tiny * 2.0f == 0x1p-139f);
   (void)optimizer_step_shared(p.weights, p.state, p.gradient, p.options);
@@ -399,7 +399,7 @@ TEST_CASE("optimizer_step notices NaN and infinity at every position") {
   on_every_target([] {
     const float quiet = std::numeric_limits<float>::quiet_NaN();
     const float payload = std::bit_cast<float>(0xff800001u);
-    for (const optimizer kind : kinds)
+    for (const optimizer_kind kind : kinds)
       for (const float clip : {0.0f, 1.0f})
         for (const std::size_t count : {1, 3, 16, 33, 67})
           for (std::size_t position = 0; position < count; ++position)
@@ -415,7 +415,7 @@ TEST_CASE("optimizer_step notices NaN and infinity at every position") {
 
 TEST_CASE("optimizer_step takes the largest floats for finite") {
   const float largest = std::numeric_limits<float>::max();
-  for (const optimizer kind : kinds) {
+  for (const optimizer_kind kind : kinds) {
     problem p = make_problem({.kind = kind, .clip_value = 1.0f}, inputs::ordinary, 37, 11);
     std::ranges::fill(p.gradient, largest);
     p.gradient[1] = -largest;
@@ -424,8 +424,8 @@ TEST_CASE("optimizer_step takes the largest floats for finite") {
 }
 
 TEST_CASE("optimizer_step leaves a weight alone where the gradient and the state are zero") {
-  for (const optimizer kind : kinds) {
-    if (kind == optimizer::ftrl)
+  for (const optimizer_kind kind : kinds) {
+    if (kind == optimizer_kind::ftrl)
       continue;
     const step_options options{.kind = kind};
     problem p{options, std::vector<float>(19, 0.75f),
@@ -438,7 +438,7 @@ TEST_CASE("optimizer_step leaves a weight alone where the gradient and the state
 }
 
 TEST_CASE("optimizer_step of ftrl makes weights zero up to l1, and only those") {
-  const step_options options{.kind = optimizer::ftrl, .rate = 0.5f, .l1 = 1.0f};
+  const step_options options{.kind = optimizer_kind::ftrl, .rate = 0.5f, .l1 = 1.0f};
   const outcome o = run({options,
                          {0.0f, 0.0f, 0.0f, 0.0f},
                          {0.5f, 1.0f, -0.75f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
@@ -450,7 +450,7 @@ TEST_CASE("optimizer_step of ftrl makes weights zero up to l1, and only those") 
 }
 
 TEST_CASE("optimizer_step of adamw decays the weight and not the gradient") {
-  const step_options options{.kind = optimizer::adamw, .rate = 0.1f, .weight_decay = 0.5f};
+  const step_options options{.kind = optimizer_kind::adamw, .rate = 0.1f, .weight_decay = 0.5f};
   const outcome o = run({options, {2.0f}, {0.0f, 0.0f}, {0.0f}});
   CHECK(o.weights[0] == doctest::Approx(1.9));
   CHECK(o.state[0] == 0.0f);
@@ -458,7 +458,7 @@ TEST_CASE("optimizer_step of adamw decays the weight and not the gradient") {
 }
 
 TEST_CASE("optimizer_step keeps the weight where a square overflows") {
-  const step_options options{.kind = optimizer::adagrad};
+  const step_options options{.kind = optimizer_kind::adagrad};
   const outcome o = run({options, {2.0f}, {0.0f}, {1e30f}});
   CHECK(o.finite);
   CHECK(o.weights[0] == 2.0f);

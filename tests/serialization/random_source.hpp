@@ -1,6 +1,7 @@
 // Draws random content for messages, the same from the same seed everywhere.
 #pragma once
 
+#include "base/splitmix64.hpp"
 #include "serialization/messages.hpp"
 
 #include <cstddef>
@@ -10,18 +11,9 @@
 
 namespace troupe::test {
 
-/// Draws numbers by splitmix64.
-class random_source {
+class random_source : public splitmix64 {
 public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    auto x = state_;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-  }
+  using splitmix64::splitmix64;
 
   /// Returns a value below `end`.
   std::uint64_t below(std::uint64_t end) { return next() % end; }
@@ -46,9 +38,6 @@ public:
       made.push_back(make());
     return made;
   }
-
-private:
-  std::uint64_t state_;
 };
 
 } // namespace troupe::test

@@ -179,7 +179,7 @@ TEST_CASE("a checkpoint that also holds the workers' clocks, as they were once w
   }
   part->files.clear();
   for (const auto& entry : std::filesystem::directory_iterator{checkpoint / "chain-0"}) {
-    const auto sum = detail::sum_file(entry.path(), /* from_disk = */ false);
+    const auto sum = sum_file(entry.path(), /* from_disk = */ false);
     REQUIRE(sum);
     part->files.push_back(
       {"chain-0/" + entry.path().filename().string(), sum->size_bytes, sum->crc32c});

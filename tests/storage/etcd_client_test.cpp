@@ -41,7 +41,7 @@ public:
   fake_gateway(const fake_gateway&) = delete;
   fake_gateway& operator=(const fake_gateway&) = delete;
 
-  etcd_endpoint where() const { return {"127.0.0.1", static_cast<std::uint16_t>(port_)}; }
+  endpoint where() const { return {"127.0.0.1", static_cast<std::uint16_t>(port_)}; }
 
 private:
   httplib::Server server_;
@@ -79,7 +79,7 @@ public:
   raw_gateway(const raw_gateway&) = delete;
   raw_gateway& operator=(const raw_gateway&) = delete;
 
-  etcd_endpoint where() const { return {"127.0.0.1", port_}; }
+  endpoint where() const { return {"127.0.0.1", port_}; }
 
 private:
   const int listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -105,12 +105,11 @@ const std::string header = R"("header":{"revision":"7"})";
 TEST_CASE("a URL of etcd names its members and the job") {
   const auto one = parse_etcd_url("etcd://10.0.0.1:2379");
   REQUIRE(one);
-  CHECK(one->endpoints == std::vector<etcd_endpoint>{{"10.0.0.1", 2379}});
+  CHECK(one->endpoints == std::vector<endpoint>{{"10.0.0.1", 2379}});
   CHECK(one->job.empty());
   const auto more = parse_etcd_url("etcd://a:1,[fe80::1]:2,c.example:65535/my/job");
   REQUIRE(more);
-  CHECK(more->endpoints
-        == std::vector<etcd_endpoint>{{"a", 1}, {"fe80::1", 2}, {"c.example", 65535}});
+  CHECK(more->endpoints == std::vector<endpoint>{{"a", 1}, {"fe80::1", 2}, {"c.example", 65535}});
   CHECK(more->job == "my/job");
   CHECK(to_string(more->endpoints[1]) == "[fe80::1]:2");
 }

@@ -1,7 +1,6 @@
 // Runs a real etcd, if it is installed, on free ports of loopback and in its own directory.
 #pragma once
 
-#include "base/pause.hpp"
 #include "storage/detail/etcd_gateway.hpp"
 #include "storage/etcd_client.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -13,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <poll.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -106,8 +106,8 @@ public:
 
   void kill(int index) { end(members_[static_cast<std::size_t>(index)]); }
 
-  std::vector<etcd_endpoint> endpoints() const {
-    std::vector<etcd_endpoint> all;
+  std::vector<endpoint> endpoints() const {
+    std::vector<endpoint> all;
     for (const auto& each : members_)
       all.push_back(each.client);
     return all;
@@ -132,14 +132,14 @@ public:
     for (int i = 0; i < 200; ++i) {
       if (client.get("any", std::chrono::milliseconds{2000}))
         return true;
-      detail::pause(std::chrono::milliseconds{100});
+      ::poll(nullptr, 0, 100);
     }
     return false;
   }
 
 private:
   struct member {
-    etcd_endpoint client;
+    endpoint client;
     std::uint16_t peer_port = 0;
     pid_t pid = 0;
   };

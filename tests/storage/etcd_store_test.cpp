@@ -39,7 +39,7 @@ public:
       for (const auto& line : lines())
         if (line.find(text) != std::string::npos)
           return true;
-      detail::pause(20ms);
+      ::poll(nullptr, 0, 20);
     }
     return false;
   }
@@ -196,7 +196,7 @@ TEST_CASE("etcd: a leader whose key is removed notices") {
   REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
   const auto began = clock::now();
   while (store->check_lead() && seconds_since(began) < 10)
-    detail::pause(10ms);
+    ::poll(nullptr, 0, 10);
   const auto noticed = store->check_lead();
   REQUIRE(!noticed);
   MESSAGE("noticed after " << seconds_since(began) << " s");

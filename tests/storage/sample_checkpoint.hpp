@@ -2,7 +2,10 @@
 #pragma once
 
 #include "serialization/layout.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_reader.hpp"
+#include "storage/checkpoint_writer.hpp"
+#include "storage/manifest.hpp"
 #include "tests/storage/same_images.hpp"
 
 #include "doctest/doctest.h"

@@ -188,11 +188,11 @@ TEST_CASE("replicas fill each other's gaps") {
 
 TEST_CASE("replicas that disagree are refused") {
   CHECK(rejection_of({file_of(0, {record_at(1, 5)}), file_of(1, {record_at(1, 6)})})
-        == "servers disagree about step 1 of chain 0");
+        == "servers disagree about step 1 of shard 0");
   auto other = file_of(1, {record_at(1, 5)});
   other.header.partitions = {{1}};
   CHECK(rejection_of({file_of(0, {record_at(1, 5)}), other})
-        == "servers disagree about the beginning of chain 0");
+        == "servers disagree about the beginning of shard 0");
   other = file_of(1, {record_at(1, 5)});
   other.header.job += 1;
   CHECK(rejection_of({file_of(0, {record_at(1, 5)}), other}) == "server 1 is of another job");
@@ -200,9 +200,9 @@ TEST_CASE("replicas that disagree are refused") {
 
 TEST_CASE("a step that nobody recorded is named") {
   CHECK(rejection_of({file_of(0, {record_at(1, 5), record_at(4, 6)})})
-        == "no server's record has step 2 of chain 0, but step 4");
+        == "no server's record has step 2 of shard 0, but step 4");
   CHECK(rejection_of({file_of(0, {record_at(2, 5)})})
-        == "no server's record has step 1 of chain 0, but step 2");
+        == "no server's record has step 1 of shard 0, but step 2");
   auto later = file_of(0, {record_at(9, 5)});
   later.header.base_checkpoint = 3;
   CHECK(rejection_of({later}) == "");
@@ -220,7 +220,7 @@ TEST_CASE("a clock has all of its slots, or ends the record") {
   REQUIRE(merged);
   CHECK(merged->chains[0].applied == std::vector{slot(1, 0), slot(1, 1)});
   CHECK(rejection_of({file_of(0, {slot(1, 0), slot(2, 0), slot(2, 1)})})
-        == "no server's record has step 1 of chain 0, but step 2");
+        == "no server's record has step 1 of shard 0, but step 2");
 }
 
 TEST_CASE("a directory holds one record") {

@@ -1,5 +1,6 @@
 #include "actors/graph/allreduce/allreduce_launcher.hpp"
 
+#include "actors/graph/allreduce/rank_model.hpp"
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/run_setup.hpp"
@@ -15,7 +16,9 @@
 #include "base/system/directory_lock.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
+#include "base/system/resource_limits.hpp"
 #include "base/system/signals.hpp"
+#include "kernels/executors/team_memory.hpp"
 
 #include "fmt/format.h"
 
@@ -111,16 +114,30 @@ private:
     cluster.secret = draw_random();
     cluster.listen_host = "127.0.0.1";
     cluster.checkpoint_directory = *options_.checkpoint_directory;
-    cluster.checkpoint_interval = options_.checkpoint_interval;
-    cluster.checkpoint_clocks = options_.checkpoint_clocks;
-    cluster.checkpoint_keep = options_.checkpoint_keep;
+    cluster.checkpointing = options_.checkpointing;
     cluster.resume = options_.resume || options_.import_file;
-    // The launcher keeps the sockets, so that a rank that starts again has its address.
+    share_memory();
+    if (!memory_)
+      open_listeners();
+    required(write_cluster_file(options_.run_directory, cluster));
+  }
+
+  /// Makes the memory in which the ranks add up. The launcher keeps it for ranks that start again.
+  void share_memory() {
+    auto made = kernels::team_memory::of_processes(job_.workers, rank_model::sum_floats(job_));
+    if (made)
+      memory_.emplace(*std::move(made));
+    else
+      event(note_of("sums go over links: " + with_limits(made.error().text)));
+    board_->head().in_memory = memory_.has_value();
+  }
+
+  /// The launcher keeps the sockets, so that a rank that starts again has its address.
+  void open_listeners() {
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
       listeners_.push_back(required(make_listener({"127.0.0.1", 0})));
       board_->line(rank).port = required(local_endpoint(listeners_.back())).port;
     }
-    required(write_cluster_file(options_.run_directory, cluster));
   }
 
   void start() {
@@ -129,7 +146,8 @@ private:
     supervisor_.emplace(
       supervisor_options{.command = command_, .run_directory = options_.run_directory});
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank)
-      required(supervisor_->start({role::worker, rank}, listeners_[rank], steady_now()));
+      required(supervisor_->start(
+        {role::worker, rank}, memory_ ? memory_->descriptor() : listeners_[rank], steady_now()));
   }
 
   // -- while it runs --
@@ -371,7 +389,8 @@ private:
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
   std::optional<shared_status> board_;
-  std::vector<int> listeners_;
+  std::optional<kernels::team_memory> memory_;
+  std::vector<int> listeners_; ///< By rank; empty where the ranks share memory.
   std::optional<supervisor> supervisor_;
   missing_members missing_;
   std::unique_ptr<evaluator> evaluator_;

@@ -467,9 +467,31 @@ result<void> link_communicator::sum(const flow_plan& plan, std::span<float> numb
 
 void link_communicator::begin(std::span<const sum_part> parts) { state_->begin(parts); }
 
+void link_communicator::begin(std::span<const std::span<float>> parts) {
+  std::vector<sum_part> planned;
+  for (const auto part : parts) {
+    auto found = plans_.find(part.size());
+    if (found == plans_.end())
+      found = plans_
+                .emplace(part.size(),
+                         plan_of_rank(schedule_for_links(ranks(), part.size_bytes()), rank()))
+                .first;
+    planned.push_back({&found->second, part});
+  }
+  begin(planned);
+}
+
 void link_communicator::ready(std::uint32_t part) { state_->ready(part); }
 
 result<void> link_communicator::finish() { return state_->finish(); }
+
+result<void> link_communicator::carry_out(const kernels::schedule& plan, std::span<float> numbers) {
+  return sum(plan_of_rank(plan, rank()), numbers);
+}
+
+result<void> link_communicator::broadcast(std::uint32_t root, std::span<float> numbers) {
+  return carry_out(broadcast_for_links(ranks(), root, numbers.size_bytes()), numbers);
+}
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
   constexpr std::size_t ring_bytes_min = 64 * 1024; // Below it, a ring's latency costs too much.

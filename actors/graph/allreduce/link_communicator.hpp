@@ -25,10 +25,12 @@
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"
+#include "kernels/collectives/communicator.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -54,8 +56,8 @@ struct link_communicator_options {
   transport_options links;
 };
 
-/// One rank's membership in a team. Thread safety: for one thread.
-class link_communicator {
+/// Thread safety: of one thread.
+class link_communicator final : public kernels::communicator {
 public:
   /// Forms a team with the other ranks: rank r is at addresses[r]. `listener`: a socket that
   /// listens at this rank's address; taken. `self`: the hello of links, with equal job and secret
@@ -66,28 +68,31 @@ public:
   static result<std::unique_ptr<link_communicator>>
   form(const hello& self, const std::vector<endpoint>& addresses, int listener,
        const link_communicator_options& options = {});
-  ~link_communicator();
+  ~link_communicator() override;
 
-  std::uint32_t rank() const;
-  std::uint32_t ranks() const;
+  std::uint32_t rank() const override;
+  std::uint32_t ranks() const override;
 
-  /// Adds up in one part. Errors: peer_lost, timed_out, malformed, shape_mismatch (another count or
-  /// schedule); all but timed_out name the rank.
+  using communicator::sum;
+  /// Errors: peer_lost, timed_out, shape_mismatch (another count or schedule; each names the rank).
   [[nodiscard]] result<void> sum(const flow_plan& plan, std::span<float> numbers);
 
   /// Begins a sum of several parts, the most urgent one first. Borrowed, until finish() returns:
   /// the plans and the numbers.
   void begin(std::span<const sum_part> parts);
-  /// Tells that the caller's numbers of that part are complete; they belong to the team from now
-  /// on. Neither waits for other ranks nor adds numbers on the caller's thread.
-  void ready(std::uint32_t part);
-  /// Makes all other parts ready, and returns when all are added up. Errors: as sum().
-  [[nodiscard]] result<void> finish();
+  /// Goes by schedule_for_links().
+  void begin(std::span<const std::span<float>> parts) override;
+  /// Adds up nothing on the caller's thread.
+  void ready(std::uint32_t part) override;
+  result<void> finish() override;
+  result<void> carry_out(const kernels::schedule& plan, std::span<float> numbers) override;
+  result<void> broadcast(std::uint32_t root, std::span<float> numbers) override;
 
 private:
   class state;
   explicit link_communicator(std::unique_ptr<state> made);
   std::unique_ptr<state> state_;
+  std::map<std::size_t, flow_plan> plans_; ///< By the count of numbers.
 };
 
 /// Returns a sum's schedule for ranks connected by links: a ring, which sends chunks while it adds

@@ -1,6 +1,8 @@
 #include "actors/graph/allreduce/rank_checkpoints.hpp"
 
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_writer.hpp"
+#include "storage/manifest.hpp"
 
 #include <chrono>
 #include <utility>
@@ -15,10 +17,10 @@ rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& b
       written_clock_(clock) {}
 
 bool rank_checkpoints::due(std::uint64_t clock) const {
-  const bool by_time = cluster_.checkpoint_interval.count() > 0
-                       && steady_now() - written_at_ >= cluster_.checkpoint_interval;
+  const bool by_time = cluster_.checkpointing.interval.count() > 0
+                       && steady_now() - written_at_ >= cluster_.checkpointing.interval;
   const bool by_clock =
-    cluster_.checkpoint_clocks > 0 && clock >= written_clock_ + cluster_.checkpoint_clocks;
+    cluster_.checkpointing.clocks > 0 && clock >= written_clock_ + cluster_.checkpointing.clocks;
   return (by_time || by_clock) && !is_busy();
 }
 
@@ -67,9 +69,9 @@ result<void> rank_checkpoints::try_to_write(storage::manifest what,
   what.parts = {*std::move(part)};
   if (auto done = storage::commit(directory, what); !done)
     return done;
-  board_.head().checkpoint = what.checkpoint; // Ranks that read a removed one retry with it.
-  // A checkpoint that cannot be removed costs only space; the next call tries again.
-  (void)storage::retain(directory, cluster_.checkpoint_keep);
+  board_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
+  // One that cannot be removed costs space only; the next one tries again.
+  (void)storage::retain(directory, cluster_.checkpointing.keep);
   return {};
 }
 

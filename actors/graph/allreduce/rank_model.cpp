@@ -1,6 +1,5 @@
 #include "actors/graph/allreduce/rank_model.hpp"
 
-#include "actors/tables/step_options.hpp"
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -24,6 +23,11 @@ struct block_numbers {
 };
 constexpr std::size_t number_floats = sizeof(block_numbers) / sizeof(float);
 
+/// Rounds up to whole cache lines.
+constexpr std::size_t in_lines(std::size_t floats) {
+  return (floats + floats_per_line - 1) / floats_per_line * floats_per_line;
+}
+
 std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) { // FNV-1a, on whole floats.
     std::uint32_t bits = 0;
@@ -35,7 +39,15 @@ std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) 
 
 } // namespace
 
-rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank)
+std::size_t rank_model::sum_floats(const job_spec& job) {
+  std::size_t floats = floats_per_line;
+  for (const auto& table : job.tables)
+    floats += in_lines(static_cast<std::size_t>(table.size()));
+  return floats;
+}
+
+rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
+                       std::shared_ptr<float> sum)
     : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), empty_cache_(empty_cache(job)),
       computer_(job, make) {
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
@@ -50,11 +62,14 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
     tables_.push_back({i});
     begins_.push_back(sum_floats_); // On a cache line.
     part_of_.push_back(static_cast<std::uint32_t>(bounds.size() - 1));
-    sum_floats_ += (size + floats_per_line - 1) / floats_per_line * floats_per_line;
+    sum_floats_ += in_lines(size);
   }
   bounds.push_back(sum_floats_);
-  sum_ = pool_->floats(sum_floats_);
-  std::fill_n(sum_.get(), sum_floats_, 0.0f); // Gaps between tables stay 0.
+  sum_ = std::move(sum);
+  if (!sum_) {
+    sum_ = pool_->floats(sum_floats_);
+    std::fill_n(sum_.get(), sum_floats_, 0.0f); // What lies between tables stays so.
+  }
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
     parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
   store_ = std::make_shared<table_store>(job_, partitions_, pool_);
@@ -133,7 +148,7 @@ void rank_model::put_own() {
 
 void rank_model::put(std::uint32_t table) {
   const auto& piece = own_.pieces[table];
-  const float clip = clip_scale(job_.tables[table].optimizer, own_.norm);
+  const float clip = job_.tables[table].optimizer.clip_scale(own_.norm);
   float* const to = sum_.get() + begins_[table];
   for (std::size_t i = 0; i < piece.where.count; ++i)
     to[i] = clip * piece.values.get()[i];

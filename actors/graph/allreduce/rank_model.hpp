@@ -21,7 +21,7 @@
 #include "base/buffer.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
-#include "storage/checkpoint.hpp"
+#include "serialization/snapshot.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -40,8 +40,14 @@ public:
     float spoiled = 0;  ///< Above 0: the sums have parts of such a gradient.
   };
 
-  /// Begins with the initial values, at clock 0. Requires: a bsp job of dense tables.
-  rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank);
+  /// With the initial values, at clock 0. Requires: a bsp job of dense tables. `sum`: memory for
+  /// sum_floats(job) numbers, zeros at first and since then of this rank alone; empty: its own. It
+  /// is not touched before compute().
+  rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
+             std::shared_ptr<float> sum = {});
+
+  /// Returns the size of sum().
+  static std::size_t sum_floats(const job_spec& job);
 
   const job_spec& job() const { return job_; }
   /// Returns the number of steps taken, which is the clock of the next gradient.

@@ -6,12 +6,15 @@
 #include "actors/graph/allreduce/rank_sum.hpp"
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/make_job.hpp"
+#include "actors/process_name.hpp"
 #include "actors/training/divergence.hpp"
 #include "base/clock.hpp"
 #include "base/system/process_memory.hpp"
-#include "kernels/schedules/strategies.hpp"
+#include "base/system/resource_limits.hpp"
+#include "kernels/collectives/shared_communicator.hpp"
 #include "serialization/wire.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_reader.hpp"
 
 #include "fmt/format.h"
 
@@ -20,9 +23,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,17 +44,20 @@ constexpr std::chrono::hours gradient_max{24};
 constexpr std::chrono::milliseconds news_max{1'000};
 constexpr std::chrono::milliseconds look_again{20};
 
-/// A 64-bit number stays exact in the place of two floats, which are only copied.
-constexpr std::size_t floats_per_number = 2;
+/// Returns this rank's room as memory for its model. Lifetime: of `memory`; null without one.
+std::shared_ptr<float> room_of(kernels::team_memory* memory, std::uint32_t rank) {
+  return memory ? std::shared_ptr<float>{memory->room(rank).data(), [](float*) {}} : nullptr;
+}
 
 class rank_process {
 public:
   rank_process(const child_identity& who, const cluster_file& cluster, shared_status board,
                const graph& described, const std::function<void(const std::string&)>& log,
-               const notice_sink& waits)
+               const notice_sink& waits, kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
-        log_(log), waits_(waits),
-        model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
+        log_(log), waits_(waits), memory_(memory),
+        model_(cluster.job, described.make_trainer(who.self.index), who.self.index,
+               room_of(memory, who.self.index)),
         line_(board_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", board_.line(rank).port});
@@ -121,24 +127,59 @@ private:
     return model_.restore(*images, newest.clock);
   }
 
-  result<std::unique_ptr<link_communicator>> form() {
+  result<std::unique_ptr<kernels::communicator>> form() {
     line_.training = false;
+    while (true) {
+      generation_ = board_.head().losses;
+      auto made = memory_ ? form_in_memory() : form_over_links();
+      if (made || made.error().code != errc::timed_out)
+        return made;
+      if (is_wanted())
+        log_(made.error().text + "; waits on");
+    }
+  }
+
+  bool is_wanted() const { return board_.head().losses == generation_; }
+
+  result<std::unique_ptr<kernels::communicator>> form_in_memory() {
+    kernels::shared_communicator_options how;
+    // Where ranks have no core each, the awaited one may need this core.
+    how.wait.yield = ranks() >= std::thread::hardware_concurrency();
+    how.generation = generation_;
+    how.forming = waiting_told;
+    how.wanted = [this] { return is_wanted(); };
+    how.waits = [this](const std::vector<std::uint32_t>& missing) { tell_waits(missing); };
+    how.deadline = gradient_max;
+    auto made = kernels::shared_communicator::form(*memory_, who_.index, how);
+    if (!made)
+      return made.error();
+    log_("adds up in shared memory");
+    return std::unique_ptr<kernels::communicator>{*std::move(made)};
+  }
+
+  void tell_waits(const std::vector<std::uint32_t>& missing) const {
+    if (!waits_)
+      return;
+    std::vector<std::string> names;
+    for (const auto rank : missing)
+      names.push_back(to_string(process_name{role::worker, rank}));
+    waits_("team", names.empty() ? "" : "waits for " + list_of(names));
+  }
+
+  result<std::unique_ptr<kernels::communicator>> form_over_links() {
     link_communicator_options how;
     how.forming = waiting_told;
     how.waits = waits_;
     how.deadline = gradient_max;
-    how.wanted = [this] { return board_.head().losses == generation_; };
-    while (true) {
-      generation_ = board_.head().losses;
-      hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
-                 who_};
-      auto made =
-        link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-      if (made || made.error().code != errc::timed_out)
-        return made;
-      if (how.wanted())
-        log_(made.error().text + "; waits on");
-    }
+    how.wanted = [this] { return is_wanted(); };
+    const hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_,
+                     cluster_.secret, who_};
+    auto made =
+      link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+    if (!made)
+      return made.error();
+    log_("adds up over links");
+    return std::unique_ptr<kernels::communicator>{*std::move(made)};
   }
 
   // -- as a member of a team --
@@ -157,25 +198,9 @@ private:
 
   std::uint32_t ranks() const { return cluster_.job.workers; }
 
-  result<void> sum(const kernels::schedule& schedule, std::span<float> numbers) {
-    return team_->sum(plan_of_rank(schedule, who_.index), numbers);
-  }
-
-  /// Returns one number of each rank.
-  result<std::vector<std::uint64_t>> gather(std::uint64_t own) {
-    std::vector<float> numbers(floats_per_number * ranks());
-    std::memcpy(numbers.data() + floats_per_number * who_.index, &own, sizeof(own));
-    const auto exchange = kernels::block(ranks(), 1, kernels::collective::all_gather);
-    if (auto summed = sum(exchange, numbers); !summed)
-      return summed.error();
-    std::vector<std::uint64_t> all(ranks());
-    std::memcpy(all.data(), numbers.data(), all.size() * sizeof(std::uint64_t));
-    return all;
-  }
-
-  /// Copies the state of a rank with all steps to the ranks that lack some.
+  /// Ranks that lack steps get the state of one that lacks none.
   result<void> agree() {
-    const auto clocks = gather(model_.clock());
+    const auto clocks = team_->gather(model_.clock());
     if (!clocks)
       return clocks.error();
     const auto newest = std::ranges::max_element(*clocks);
@@ -183,8 +208,7 @@ private:
       return {};
     const auto from = static_cast<std::uint32_t>(newest - clocks->begin());
     auto state = from == who_.index ? model_.state() : std::vector<float>(model_.state_floats());
-    const auto schedule = broadcast_for_links(ranks(), from, state.size() * sizeof(float));
-    if (auto sent = sum(schedule, state); !sent)
+    if (auto sent = team_->broadcast(from, state); !sent)
       return sent;
     if (model_.clock() == *newest)
       return {};
@@ -249,7 +273,7 @@ private:
   /// may need the state of any other rank.
   result<void> finish() {
     const auto checksum = model_.checksum();
-    const auto all = gather(checksum);
+    const auto all = team_->gather(checksum);
     if (!all)
       return all.error();
     if (std::ranges::count(*all, checksum) != std::ssize(*all))
@@ -261,7 +285,7 @@ private:
       if (!saved)
         log_("no last checkpoint: " + saved.error().text);
     }
-    if (const auto ready = gather(0); !ready)
+    if (const auto ready = team_->gather(0); !ready)
       return ready.error();
     log_(fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
     auto& head = board_.head();
@@ -289,13 +313,14 @@ private:
   shared_status board_;
   const std::function<void(const std::string&)>& log_;
   const notice_sink& waits_;
+  kernels::team_memory* const memory_; ///< Null: ranks add up over links.
   rank_model model_;
-  rank_sum sum_{model_, who_.index};
+  rank_sum sum_{model_};
   peer_line& line_;
   pulse pulse_{line_.beats};
   std::optional<rank_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;
-  std::unique_ptr<link_communicator> team_;
+  std::unique_ptr<kernels::communicator> team_;
   std::uint32_t generation_ = 0;
   divergence divergence_;
   bool diverges_ = false;
@@ -314,7 +339,16 @@ result<void> run_rank(const child_identity& who, const cluster_file& cluster,
   auto board = shared_status::open(options.run_directory);
   if (!board)
     return board.error();
-  return rank_process{who, cluster, *std::move(board), described, log, waits}.run();
+  std::optional<kernels::team_memory> memory;
+  if (board->head().in_memory) {
+    auto attached = kernels::team_memory::attach(who.inherited);
+    if (!attached)
+      return {attached.error().code, with_limits(attached.error().text)};
+    memory.emplace(*std::move(attached));
+  }
+  return rank_process{who, cluster, *std::move(board),          described,
+                      log, waits,   memory ? &*memory : nullptr}
+    .run();
 }
 
 } // namespace troupe

@@ -1,9 +1,8 @@
 #include "actors/graph/allreduce/shared_status.hpp"
 
-#include "actors/transport/streams/socket.hpp"
+#include "base/system/descriptor.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@ failure problem(const std::filesystem::path& file, int error) {
 } // namespace
 
 result<shared_status> shared_status::map(const std::filesystem::path& file, std::size_t size) {
-  const detail::descriptor opened{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  const descriptor opened{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   if (!opened)
     return problem(file, errno);
   if (size > 0) {
@@ -50,10 +49,10 @@ result<shared_status> shared_status::map(const std::filesystem::path& file, std:
   const auto bytes = static_cast<std::size_t>(about.st_size);
   if (bytes < lines_begin)
     return {errc::damaged, "the file is too short: " + file.string()};
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
-  if (mapped == MAP_FAILED)
+  detail::mapping mapped{opened.get(), 0, bytes, /* writable = */ true};
+  if (!mapped)
     return problem(file, errno);
-  return shared_status{static_cast<std::byte*>(mapped), bytes};
+  return shared_status{std::move(mapped)};
 }
 
 result<shared_status> shared_status::create(const std::filesystem::path& run_directory,
@@ -61,7 +60,7 @@ result<shared_status> shared_status::create(const std::filesystem::path& run_dir
   auto made = map(file_in(run_directory), parameters_begin(ranks) + parameters * sizeof(float));
   if (!made)
     return made;
-  auto* head = new (made->begin_) header;
+  auto* head = new (made->memory_.data()) header;
   head->ranks = ranks;
   head->parameters_count = parameters;
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
@@ -73,21 +72,13 @@ result<shared_status> shared_status::open(const std::filesystem::path& run_direc
   return map(file_in(run_directory), 0);
 }
 
-shared_status::shared_status(shared_status&& other) noexcept
-    : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
-
-shared_status::~shared_status() {
-  if (begin_)
-    munmap(begin_, size_);
-}
-
 peer_line& shared_status::line(std::uint32_t rank) const {
   static_assert(sizeof(header) <= lines_begin);
-  return reinterpret_cast<peer_line*>(begin_ + lines_begin)[rank];
+  return reinterpret_cast<peer_line*>(memory_.data() + lines_begin)[rank];
 }
 
 std::span<float> shared_status::parameters() const {
-  return {reinterpret_cast<float*>(begin_ + parameters_begin(head().ranks)),
+  return {reinterpret_cast<float*>(memory_.data() + parameters_begin(head().ranks)),
           head().parameters_count};
 }
 

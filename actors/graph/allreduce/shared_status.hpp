@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"
+#include "base/system/mapped_memory.hpp"
 #include "serialization/ids.hpp"
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 namespace troupe {
 
@@ -39,15 +41,14 @@ public:
                                       std::uint32_t ranks, std::size_t parameters);
   /// Maps the file that the launcher made. Errors: io_failed, damaged.
   static result<shared_status> open(const std::filesystem::path& run_directory);
-  shared_status(shared_status&& other) noexcept;
-  shared_status& operator=(shared_status&&) = delete;
-  ~shared_status();
 
   struct header {
     std::uint32_t ranks = 0;
     std::uint64_t parameters_count = 0;
-    /// Wakes waiting ranks when `losses` grows. The launcher writes both. Ranks form a communicator
-    /// under one value of `losses`.
+    /// Ranks inherit the descriptor of a team's memory in place of a listening socket; from the
+    /// launcher, before any rank starts.
+    bool in_memory = false;
+    /// Grows with each loss of a process; from the launcher. Ranks come together under one number.
     kernels::shared_counter generation;
     std::atomic<std::uint32_t> losses{0}; ///< Losses of processes so far.
     std::atomic<bool> stop{false};        ///< The user asked to end now.
@@ -64,16 +65,15 @@ public:
     std::atomic<std::uint64_t> checksum{0}; ///< Checksum of these values.
   };
 
-  header& head() const { return *reinterpret_cast<header*>(begin_); }
+  header& head() const { return *reinterpret_cast<header*>(memory_.data()); }
   peer_line& line(std::uint32_t rank) const;
   std::span<float> parameters() const;
 
 private:
-  shared_status(std::byte* begin, std::size_t size) : begin_(begin), size_(size) {}
+  explicit shared_status(detail::mapping memory) : memory_(std::move(memory)) {}
   static result<shared_status> map(const std::filesystem::path& file, std::size_t size);
 
-  std::byte* begin_;
-  std::size_t size_;
+  detail::mapping memory_;
 };
 
 } // namespace troupe

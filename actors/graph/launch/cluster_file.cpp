@@ -1,17 +1,14 @@
 #include "actors/graph/launch/cluster_file.hpp"
 
 #include "base/quote.hpp"
+#include "base/system/file.hpp"
 #include "serialization/wire.hpp"
 
 #include "nlohmann/json.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string_view>
 
 namespace troupe {
 
@@ -33,31 +30,14 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"listen_host", what.listen_host},
     {"open_to_others", what.open_to_others},
     {"checkpoint_directory", escape_bytes(what.checkpoint_directory.string())},
-    {"checkpoint_interval_ms", what.checkpoint_interval.count()},
-    {"checkpoint_clocks", what.checkpoint_clocks},
-    {"checkpoint_keep", what.checkpoint_keep},
+    {"checkpoint_interval_ms", what.checkpointing.interval.count()},
+    {"checkpoint_clocks", what.checkpointing.clocks},
+    {"checkpoint_keep", what.checkpointing.keep},
     {"resume", what.resume},
   };
   if (what.coordinator.port != 0)
     document["coordinator"] = to_string(what.coordinator);
-  const auto text = document.dump();
-  const auto path = path_in(run_directory);
-  unlink(path.c_str()); // Other users may be able to read an older file.
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  std::string_view left = text;
-  while (file >= 0 && !left.empty()) { // A limit on the size of files cuts a write before it fails.
-    const auto count = write(file, left.data(), left.size());
-    if (count < 0)
-      break;
-    left.remove_prefix(static_cast<std::size_t>(count));
-  }
-  const bool written = file >= 0 && left.empty();
-  const auto problem = errno;
-  if (file >= 0)
-    close(file);
-  if (!written)
-    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(problem)};
-  return {};
+  return write_files({{path_in(run_directory), document.dump(), 0600}});
 }
 
 result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory) {
@@ -86,10 +66,10 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.open_to_others = document.at("open_to_others");
     what.checkpoint_directory =
       unescape_bytes(document.at("checkpoint_directory").get<std::string>());
-    what.checkpoint_interval =
+    what.checkpointing.interval =
       std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
-    what.checkpoint_clocks = document.at("checkpoint_clocks");
-    what.checkpoint_keep = document.at("checkpoint_keep");
+    what.checkpointing.clocks = document.at("checkpoint_clocks");
+    what.checkpointing.keep = document.at("checkpoint_keep");
     what.resume = document.at("resume");
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.

@@ -2,11 +2,11 @@
 // RUN_DIR/cluster.json, readable by its user only.
 #pragma once
 
+#include "actors/protocol/coordinator/checkpoint_schedule.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 
@@ -19,9 +19,7 @@ struct cluster_file {
   std::string listen_host;     ///< Address where servers listen, on any port.
   bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.
   std::filesystem::path checkpoint_directory;
-  std::chrono::milliseconds checkpoint_interval{0};
-  std::uint64_t checkpoint_clocks = 0;
-  std::uint64_t checkpoint_keep = 3;
+  checkpoint_options checkpointing;
   bool resume = false;
 };
 

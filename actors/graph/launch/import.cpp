@@ -2,7 +2,8 @@
 
 #include "actors/tables/block_store.hpp"
 #include "base/quote.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_writer.hpp"
+#include "storage/manifest.hpp"
 #include "storage/tensor_file.hpp"
 
 #include <algorithm>

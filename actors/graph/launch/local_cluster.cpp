@@ -8,6 +8,7 @@
 #include "actors/roles/worker/worker_actor.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/machine_name.hpp"
+#include "storage/coordinator_store.hpp"
 
 #include "caf/actor.hpp"
 #include "caf/scoped_actor.hpp"
@@ -59,8 +60,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   coordinator_setup setup;
   setup.job = job;
   setup.options.checkpoints = checkpoints.has_value();
-  setup.options.checkpoint_interval = options.checkpoint_interval;
-  setup.options.checkpoint_clocks = options.checkpoint_clocks;
+  setup.options.checkpointing = options.checkpointing;
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
   setup.scrub_interval = options.scrub_interval;
@@ -72,7 +72,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       return store.error();
     setup.store = *std::move(store);
     setup.last_checkpoint = storage::last_number(*checkpoints);
-    coordinator_files = spawn_checkpointer(system, {*checkpoints, {}, options.checkpoint_keep});
+    coordinator_files = spawn_checkpointer(system, {*checkpoints, {}, options.checkpointing.keep});
   }
   auto coordinator = spawn_coordinator(system, std::move(setup), coordinator_files);
   if (!coordinator)
@@ -96,7 +96,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     for (std::uint32_t i = 0; i < job.servers; ++i) {
       checkpointer files;
       if (checkpoints)
-        files = spawn_checkpointer(system, {*checkpoints, {i}, options.checkpoint_keep});
+        files = spawn_checkpointer(system, {*checkpoints, {i}, options.checkpointing.keep});
       server_options how{identity(role::server, i),
                          fingerprint(job),
                          {},

@@ -22,6 +22,7 @@
 #include "base/system/machine_name.hpp"
 #include "base/system/resource_limits.hpp"
 #include "serialization/wire.hpp"
+#include "storage/coordinator_store.hpp"
 #include "storage/etcd_store.hpp"
 
 #include "caf/actor_system.hpp"
@@ -185,8 +186,7 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
 void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
   coordinator_setup setup;
   setup.job = self.cluster.job;
-  setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
-  setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
+  setup.options.checkpointing = self.cluster.checkpointing;
   setup.options.resume = self.cluster.resume;
   setup.options.index = self.who.index;
   setup.options.directory_mark =
@@ -197,7 +197,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = self.log;
   auto files = spawn_checkpointer(
-    self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
+    self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpointing.keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
     self.voice.end_with(service.error().code == errc::fenced ? deposed_status
@@ -215,7 +215,7 @@ void run_server_process(child_process& self, const run_options& options) {
     self.voice.give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system,
-    {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpoint_keep});
+    {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpointing.keep});
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_peers()};
   how.apply_batch = options.apply_batch;

@@ -19,7 +19,8 @@ using rank_runner = std::function<result<void>(
   const graph& described, const std::function<void(const std::string&)>& log,
   const notice_sink& waits)>;
 
-/// Plays the role until the job stops, and returns the process's exit status. `build` is called for
+/// Plays the role until the job stops, and ends the process with its exit status. `build` is
+/// called for
 /// workers only; for the other roles the job is enough. `run_rank`: plays the role instead if the
 /// job has no servers.
 int run_child(const child_identity& who, const run_options& options,

@@ -5,7 +5,9 @@
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "base/system/draw_random.hpp"
-#include "storage/checkpoint.hpp"
+#include "base/system/directory_lock.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/coordinator_store.hpp"
 #include "storage/etcd_store.hpp"
 
 #include "fmt/chrono.h"
@@ -24,7 +26,7 @@ namespace troupe {
 
 namespace {
 
-result<void> make_directory(const std::filesystem::path& path) {
+result<void> make_writable_directory(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::create_directories(path, problem);
   if (problem || access(path.c_str(), W_OK) != 0)
@@ -36,7 +38,7 @@ result<void> make_directory(const std::filesystem::path& path) {
 /// Locks a directory, which it makes if absent.
 result<void> lock_directory(const std::filesystem::path& path,
                             std::vector<storage::directory_lock>& locks) {
-  if (auto created = make_directory(path); !created)
+  if (auto created = make_writable_directory(path); !created)
     return created;
   auto lock = storage::directory_lock::acquire(std::filesystem::absolute(path));
   if (!lock)
@@ -48,7 +50,7 @@ result<void> lock_directory(const std::filesystem::path& path,
 /// Makes a directory that did not exist: `wanted`, or that name with a number behind it. Processes
 /// of several containers may have the same number and start in the same second.
 result<std::filesystem::path> make_new_directory(const std::filesystem::path& wanted) {
-  if (auto made = make_directory(wanted.parent_path()); !made)
+  if (auto made = make_writable_directory(wanted.parent_path()); !made)
     return made.error();
   constexpr int names_max = 1000;
   auto path = wanted;
@@ -236,9 +238,7 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   prepared_place made;
   auto& cluster = made.cluster;
   cluster.job = job;
-  cluster.checkpoint_interval = options.checkpoint_interval;
-  cluster.checkpoint_clocks = options.checkpoint_clocks;
-  cluster.checkpoint_keep = options.checkpoint_keep;
+  cluster.checkpointing = options.checkpointing;
   cluster.resume = options.resume || options.import_file;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {
@@ -269,9 +269,9 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.secret = draw_random();
   cluster.checkpoint_directory = *options.checkpoint_directory;
   if (options.etcd)
-    for (const auto& [host, port] : options.etcd->endpoints)
-      if (!is_loopback({host, port}))
-        made.remarks.push_back("etcd at " + to_string(endpoint{host, port})
+    for (const auto& each : options.etcd->endpoints)
+      if (!is_loopback(each))
+        made.remarks.push_back("etcd at " + to_string(each)
                                + " without encryption: only for networks that you trust");
   const bool means_this_host =
     where.host == "127.0.0.1" || where.host == "::1" || where.host == "localhost";

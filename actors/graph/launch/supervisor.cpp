@@ -2,12 +2,13 @@
 
 #include "actors/graph/launch/child_command.hpp"
 #include "base/log_line.hpp"
+#include "base/system/descriptor.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/resource_limits.hpp"
+#include "base/system/spawn.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,49 +28,7 @@ std::string file_name(process_name who) {
   return name + ".log";
 }
 
-// Executes the program. Runs in the child, with async-signal-safe calls only. Writes errno to
-// `error_pipe` if exec fails.
-[[noreturn]] void become(const char* executable, char* const* arguments, int log,
-                         const child_identity& who, pid_t parent, int error_pipe) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) // The parent died before the line above.
-    _exit(1);
-  // Ctrl-C reaches the whole foreground group, and a service manager may end all processes of a job
-  // at once. Only the launcher reacts to these signals.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(nothing, STDIN_FILENO);
-  for (const int kept : {who.inherited, who.notices})
-    if (kept >= 0)
-      fcntl(kept, F_SETFD, 0);
-  execv(executable, arguments);
-  const int why = errno;
-  [[maybe_unused]] const auto told = write(error_pipe, &why, sizeof why);
-  _exit(127);
-}
-
-failure cannot_start(const std::string& why) {
-  return {errc::io_failed, "cannot start a process: " + why};
-}
-
-/// Returns the error of exec, or 0, once the other end of the pipe is closed.
-int errno_of_exec(int pipe_end) {
-  int why = 0;
-  ssize_t got = 0;
-  do
-    got = read(pipe_end, &why, sizeof why);
-  while (got < 0 && errno == EINTR);
-  return got == sizeof why ? why : 0;
-}
-
-/// Describes a death by a signal, and its likely cause if kill() was not called.
+/// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
   if (number == SIGXCPU)
@@ -112,8 +71,8 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   const auto log_path = options_.run_directory / "logs" / file_name(who);
   std::error_code ignored;
   std::filesystem::create_directories(log_path.parent_path(), ignored);
-  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log < 0)
+  const descriptor log{open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+  if (!log)
     return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
   what.incarnation = {draw_random()};
   auto words = options_.command;
@@ -122,32 +81,14 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   for (auto& word : child_arguments(child))
     words.push_back(std::move(word));
   words.insert(words.end(), {"--run-dir", options_.run_directory.string()});
-  std::vector<char*> arguments;
-  for (auto& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  int exec_pipe[2] = {-1, -1};
-  if (pipe2(exec_pipe, O_CLOEXEC) != 0) {
-    const int why = errno;
-    close(log);
-    return cannot_start(std::strerror(why));
-  }
-  const auto parent = getpid();
-  const auto pid = fork();
-  const int fork_problem = errno;
-  if (pid == 0)
-    become(options_.executable.c_str(), arguments.data(), log, child, parent, exec_pipe[1]);
-  close(log);
-  close(exec_pipe[1]);
-  const int exec_problem = errno_of_exec(exec_pipe[0]);
-  close(exec_pipe[0]);
-  if (pid < 0)
-    return cannot_start(std::strerror(fork_problem) + limits_suffix(resource::memory_or_threads));
-  if (exec_problem != 0) {
-    waitpid(pid, nullptr, 0);
-    return cannot_start(options_.executable.string() + ": " + std::strerror(exec_problem));
-  }
-  what.pid = pid;
+  // Ctrl-C reaches the whole foreground group, and a service manager may end all processes of a job
+  // at once; the launcher alone decides what it means.
+  const auto pid =
+    spawn(options_.executable, words,
+          {.output = log.get(), .kept = {child.inherited, child.notices}, .stubborn = true});
+  if (!pid)
+    return pid.error();
+  what.pid = *pid;
   what.started_at = now;
   what.killed_at.reset();
   what.start_at.reset();

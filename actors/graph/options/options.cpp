@@ -371,12 +371,12 @@ void declare(CLI::App& app, run_options& options) {
     ->add_option_function<std::string>("--checkpoint-every",
                                        parsed_by("--checkpoint-every", parse_checkpoint_period,
                                                  [&](checkpoint_period x) {
-                                                   options.checkpoint_interval = x.interval;
-                                                   options.checkpoint_clocks = x.clocks;
+                                                   options.checkpointing.interval = x.interval;
+                                                   options.checkpointing.clocks = x.clocks;
                                                  }),
                                        "Time (2s, 500ms) or clocks (200k) between checkpoints")
     ->default_str("2s");
-  files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
+  files->add_option("--checkpoint-keep", options.checkpointing.keep, "Checkpoints to keep")
     ->check(between(1, 1000))
     ->capture_default_str();
   files

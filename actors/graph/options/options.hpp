@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/process_name.hpp"
+#include "actors/protocol/coordinator/checkpoint_schedule.hpp"
 #include "actors/protocol/coordinator/straggler_detector.hpp"
 #include "actors/protocol/worker/read_target.hpp"
 #include "actors/transport/transport.hpp"
@@ -72,9 +73,7 @@ struct run_options {
   double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
 
   std::optional<std::filesystem::path> checkpoint_directory;
-  std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
-  std::uint64_t checkpoint_clocks = 0;                 ///< 0: not by clocks.
-  std::size_t checkpoint_keep = 3;
+  checkpoint_options checkpointing;
   std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
   bool resume = false;
 

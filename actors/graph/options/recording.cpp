@@ -19,7 +19,7 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
   auto* group = app.add_option_group("Recording");
   auto* record =
     group->add_option("--record", options.record_directory,
-                      "Write down in this directory in which order each chain applies which "
+                      "Write down in this directory in which order each shard applies which "
                       "pushes, and which values they were computed from: 64 bytes a push and "
                       "replica");
   auto* replay = group->add_option("--replay", options.replay_directory,

@@ -2,7 +2,8 @@
 
 #include "base/quote.hpp"
 #include "serialization/layout.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_reader.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"

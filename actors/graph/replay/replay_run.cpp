@@ -130,7 +130,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
   };
   if (auto ran = again.run(show); !ran)
     return ran.error();
-  fmt::print("replayed {} steps of {} chains, {} gradients, in {:.1f} s; loss {:.4f}\n", all,
+  fmt::print("replayed {} steps of {} shards, {} gradients, in {:.1f} s; loss {:.4f}\n", all,
              job.chain_count(), again.gradients(),
              std::chrono::duration<double>(steady_now() - began_at).count(), again.loss());
   auto mine = final_parameters(again, job);

@@ -18,7 +18,7 @@ constexpr std::uint64_t margin_min = 2;
 
 } // namespace
 
-checkpoint_schedule::checkpoint_schedule(const job_spec& job, schedule_options options,
+checkpoint_schedule::checkpoint_schedule(const job_spec& job, checkpoint_options options,
                                          std::uint64_t last_number)
     : options_(options), chains_(job.chain_count()), slots_(job.workers), bsp_(any_bsp(job)),
       clocks_total_(bsp_clock_count(job)), number_(last_number) {}

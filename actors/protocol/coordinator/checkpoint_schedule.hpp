@@ -6,15 +6,19 @@
 #include "serialization/messages.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 namespace troupe {
 
-struct schedule_options {
-  std::chrono::milliseconds interval{2000}; ///< End of one to cut of the next; 0: none.
+struct checkpoint_options {
+  std::chrono::milliseconds interval{2000}; ///< End of one to cut of the next; 0: not by time.
   std::uint64_t clocks = 0;                 ///< Batches per worker slot between cuts; 0: by time.
+  std::size_t keep = 3;                     ///< Committed checkpoints to keep. At least 1.
+
+  bool operator==(const checkpoint_options&) const = default;
 };
 
 /// Invariants:
@@ -23,7 +27,7 @@ struct schedule_options {
 class checkpoint_schedule {
 public:
   /// `last_number`: no number up to this one may be used.
-  checkpoint_schedule(const job_spec& job, schedule_options options, std::uint64_t last_number);
+  checkpoint_schedule(const job_spec& job, checkpoint_options options, std::uint64_t last_number);
 
   /// The progress of the cluster. `clock`: clocks applied by the foremost shard; bsp only.
   struct position {
@@ -39,7 +43,8 @@ public:
   /// batch was settled since the last.
   bool due(const position& where, time_point now) const;
   /// Begins the next checkpoint. In bsp it is cut at a clock far enough ahead that no server passes
-  /// it before the desired state arrives; if `aligned`, at a multiple of schedule_options::clocks.
+  /// it before the desired state arrives; if `aligned`, at a multiple of
+  /// checkpoint_options::clocks.
   void begin(const position& where, time_point now, bool aligned);
 
   /// Return number and clock for the servers' desired state; 0: no checkpoint is asked for.
@@ -72,7 +77,7 @@ private:
   std::uint64_t margin() const;
   std::uint64_t target(std::uint64_t clock, bool aligned) const;
 
-  schedule_options options_;
+  checkpoint_options options_;
   std::uint32_t chains_ = 1;
   std::uint32_t slots_ = 1;
   bool bsp_ = false;

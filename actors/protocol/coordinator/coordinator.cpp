@@ -67,8 +67,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
       chains_(job_.chain_count()), ledger_(job_, options.ledger),
-      schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
-                last_checkpoint + numbers_skipped * state_.term) {
+      schedule_(job_, options.checkpointing, last_checkpoint + numbers_skipped * state_.term) {
   const bool known = state_.term > 0 && state_.job == fingerprint_;
   recovering_ = known;
   if (!known)

@@ -43,10 +43,7 @@ struct coordinator_options {
   std::chrono::milliseconds recovery_timeout{3000};
   /// A finished batch that is not applied on all servers after this time is given out again.
   std::chrono::milliseconds audit_grace{1000};
-  /// Time between the end of one checkpoint and the cut of the next; 0: by clocks or never.
-  std::chrono::milliseconds checkpoint_interval{2000};
-  /// Batches per worker slot between checkpoints; 0: by time.
-  std::uint64_t checkpoint_clocks = 0;
+  checkpoint_options checkpointing;
   /// Nullopt: no straggler detection.
   std::optional<straggler_options> stragglers;
   bool checkpoints = true; ///< False: only members' memory (threads without a directory, hogwild).

@@ -54,7 +54,7 @@ struct straggler_options {
 
   // -- stuck workers --
   /// A worker is stuck when it has finished no step for longer than max(silence, silence_steps
-  /// steps of its size at pace m). A event tells of it.
+  /// steps of its size at pace m). An event tells of it.
   std::chrono::milliseconds silence{10'000};
   double silence_steps = 5.0;
   /// The limit before its first step, and before any pace is known: models are built, data is read.
@@ -138,7 +138,7 @@ struct straggler_event {
     cluster_well, ///< The brake is off again.
   };
   kind what = kind::measure;
-  std::optional<worker_id> worker;                     ///< None for a event on the cluster.
+  std::optional<worker_id> worker;                     ///< None for an event on the cluster.
   straggler_measure measure = straggler_measure::full; ///< The worker's.
   job_event what_happened;                             ///< For people and logs, with the numbers.
 
@@ -160,8 +160,8 @@ using straggler_events = std::vector<straggler_event>;
 ///     may_put_out() is always asked. Evictions are eviction_interval apart.
 /// (2) a late round, or one under the brake, takes no measures: tick() ends before, act() refuses.
 /// (3) force grows by one degree at a time, each on a slow window that ended after the last
-///     measure, with slow_windows in a row. Only a stuck worker is put out at once, after a event
-///     told of it.
+///     measure, with slow_windows in a row. Only a stalled worker is put out at once, after an
+///     event told of it.
 /// (4) no worker is out for ever. It is out for at most probation_max, or host_hold from the last
 ///     time its host was held back; less if fewer than workers_min work without it.
 /// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
@@ -174,7 +174,7 @@ public:
 
   /// Adds a new incarnation of this worker. It begins with full measure, unless it was evicted
   /// lately
-  /// or its host is held back; a event tells of the latter. `host`: any name that workers of one
+  /// or its host is held back; an event tells of the latter. `host`: any name that workers of one
   /// machine share; empty: unknown, and never held back.
   void joined(worker_id worker, std::string host, time_point now, straggler_events& events);
   /// Notes that the incarnation is gone, for whatever reason. A worker that is out stays out.

@@ -4,6 +4,7 @@
 #include "actors/checkpointer.hpp"
 #include "actors/kv.hpp"
 #include "actors/protocol/coordinator/coordinator.hpp"
+#include "storage/coordinator_store.hpp"
 
 #include "caf/actor_system.hpp"
 

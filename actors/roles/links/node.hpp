@@ -34,7 +34,7 @@ public:
   /// Serves accepted links: pushes and pulls go to `target`, messages of replicas to `replicas`.
   /// Requests of peers that may pack go to `expander`, which is in front of `target`.
   void serve_values(kv_service target, replica_sink replicas = {}, kv_service expander = {});
-  /// Reports that arrive on accepted links go to this coordinator.
+  /// Statuses that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
   // Connectors may outlive the node, but not the actor system; what they make then cannot connect.
@@ -54,7 +54,8 @@ public:
   request_traffic traffic() const;
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
-  /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to the member that the
+  /// 500 ms; of reports made meanwhile the newest is sent then. Desired states go to the member
+  /// that the
   /// connector is given. `refused`: called once, on an actor's thread, when the coordinator turns
   /// this process away for good, which is before the link opens; a link that was open is made anew.
   coordinator_connector to_coordinator(const endpoint& where,

@@ -1,8 +1,8 @@
 #include "actors/roles/server/hogwild.hpp"
 
 #include "actors/member_port.hpp"
+#include "actors/tables/block_store.hpp"
 #include "actors/tables/initial_values.hpp"
-#include "actors/tables/step_options.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -26,7 +26,7 @@ shared_tables::shared_tables(const job_spec& job)
   for (const auto& spec : job_.tables) {
     auto made = std::make_unique<table>();
     made->values.resize(spec.size());
-    made->state.resize(spec.size() * kernels::state_per_weight(kernel_of(spec.optimizer.kind)));
+    made->state.resize(spec.size() * kernels::state_per_weight(spec.optimizer.kind));
     fill_initial_values(job_.seed, spec, 0, made->values);
     tables_.push_back(std::move(made));
   }
@@ -74,7 +74,7 @@ result<void> shared_tables::apply(const push_request& what) {
     auto& target = *tables_[x.where.table.value];
     const auto& spec = job_.tables[x.where.table.value].optimizer;
     auto options = options_of(spec, ++target.steps);
-    options.gradient_scale = clip_scale(spec, what.gradient_norm);
+    options.gradient_scale = spec.clip_scale(what.gradient_norm);
     (void)kernels::optimizer_step_shared(target.values, target.state,
                                          {x.values.get(), x.where.count}, options);
   }

@@ -58,7 +58,7 @@ struct server_shell {
     const auto found = replicas.find(what.chain);
     if (found == replicas.end())
       return shared.answers.add(
-        by, failure{errc::not_ready, "the server has no part in this chain (yet)"});
+        by, failure{errc::not_ready, "the server has no part in this shard (yet)"});
     found->second->ask(std::move(by), std::move(what));
   }
 

@@ -1,4 +1,4 @@
-// A server: the kv at the end of the line, and a member of the cluster. It hosts the replicas that
+// A server: the kv that holds values, and a member of the cluster. It hosts the replicas that
 // it is told to: loads or copies their partitions, applies pushes and passes them on, answers
 // pulls, and hands cuts to its checkpointer.
 #pragma once
@@ -46,7 +46,7 @@ struct server_options {
 /// A kv, a replica_sink and a member.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
-/// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
+/// Lifetime:  until desired_state::stop; open requests then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
 ///            chain in which it has no part any more for half a minute.

@@ -40,9 +40,9 @@ struct worker_options {
 
 /// A member. Its trainer computes in a gradient actor of its own.
 ///
-/// Lifetime:  until orders::stop; the gradient actor ends with it.
-/// Capacity:  values of pipeline.ahead_max + 1 pulls (with delta_pulls of one more), gradients of
-///            pipeline.pushes_in_flight_max + 2 batches.
+/// Lifetime:  until desired_state::stop; the gradient actor ends with it.
+/// Capacity:  values of step_planner.ahead_max + 1 pulls (with delta_pulls of one more), gradients
+/// of pipeline.pushes_in_flight_max + 2 batches.
 /// `values`:  told of each new view; the worker is its only user.
 member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                            router_handle values, coordinator_connector connect);

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -26,19 +25,6 @@ failure listen_failure(const endpoint& where, int error) {
 }
 
 } // namespace
-
-descriptor& descriptor::operator=(descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    value_ = other.release();
-  }
-  return *this;
-}
-
-void descriptor::reset() {
-  if (value_ >= 0)
-    ::close(std::exchange(value_, -1));
-}
 
 std::string system_text(int error) { return std::system_category().message(error); }
 

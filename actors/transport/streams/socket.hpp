@@ -1,31 +1,14 @@
-// Owns descriptors, and opens and tunes sockets.
+// Makes sockets that listen, and tunes sockets.
 #pragma once
 
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "base/error.hpp"
+#include "base/system/descriptor.hpp"
 
 #include <chrono>
 #include <string>
-#include <utility>
 
 namespace troupe::detail {
-
-class descriptor {
-public:
-  descriptor() = default;
-  explicit descriptor(int value) : value_(value) {}
-  ~descriptor() { reset(); }
-  descriptor(descriptor&& other) noexcept : value_(other.release()) {}
-  descriptor& operator=(descriptor&& other) noexcept;
-
-  explicit operator bool() const { return value_ >= 0; }
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-  void reset();
-
-private:
-  int value_ = -1;
-};
 
 /// "Connection refused", for an errno.
 std::string system_text(int error);

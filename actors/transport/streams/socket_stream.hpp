@@ -1,7 +1,7 @@
 // Implements a stream over one socket: TCP, and the parts that Unix sockets share with it.
 #pragma once
 
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "actors/transport/streams/stream.hpp"
 
 #include <memory>

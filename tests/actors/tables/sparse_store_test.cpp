@@ -1,6 +1,6 @@
 #include "actors/tables/sparse_store.hpp"
 
-#include "actors/tables/step_options.hpp"
+#include "actors/tables/block_store.hpp"
 #include "kernels/optimizer.hpp"
 
 #include "doctest/doctest.h"
@@ -155,8 +155,7 @@ private:
     if (is_new) {
       found->second.values.resize(spec_.width);
       initial_.fill(key, found->second.values);
-      found->second.state.resize(spec_.width
-                                 * kernels::state_per_weight(kernel_of(spec_.optimizer.kind)));
+      found->second.state.resize(spec_.width * kernels::state_per_weight(spec_.optimizer.kind));
     }
     return found->second;
   }

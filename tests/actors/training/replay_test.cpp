@@ -110,9 +110,9 @@ TEST_CASE("a_gradient_of_values_that_are_never_there_is_named") {
   record.base_version = 1'000'000;
   std::vector<float> found;
   CHECK(replayed(history, run.question(some_keys), found)
-        == "step 51 of chain 0 (batch " + std::to_string(record.batch.value) + " of worker "
+        == "step 51 of shard 0 (batch " + std::to_string(record.batch.value) + " of worker "
              + std::to_string(record.worker.value)
-             + ") was computed from version 1000000 of chain 0, which is not there before that "
+             + ") was computed from version 1000000 of shard 0, which is not there before that "
                "step");
 }
 
@@ -126,14 +126,14 @@ TEST_CASE("what_cannot_be_replayed_is_refused") {
     return replayed(std::move(history), run.question(some_keys), found);
   };
   CHECK(refused([](auto& x) { x.chains[1].base_checkpoint = 3; })
-        == "chain 1 began again with checkpoint 3 in this run: a rollback cannot be "
+        == "shard 1 began again with checkpoint 3 in this run: a rollback cannot be "
            "replayed");
   CHECK(refused([](auto& x) { x.chains.push_back(x.chains[0]); })
-        == "chain 0 began again with its initial values in this run: a rollback cannot "
+        == "shard 0 began again with its initial values in this run: a rollback cannot "
            "be replayed");
-  CHECK(refused([](auto& x) { x.chains.pop_back(); }) == "no server's record has chain 1");
+  CHECK(refused([](auto& x) { x.chains.pop_back(); }) == "no server's record has shard 1");
   CHECK(refused([](auto& x) { x.chains[0].applied[3].batch.value = 1'000'000; })
-        == "the record of chain 0 does not fit its job");
+        == "the record of shard 0 does not fit its job");
 }
 
 TEST_CASE("a_trainer_that_fails_ends_the_replay_with_its_text") {

@@ -219,7 +219,7 @@ TEST_CASE("a_silent_or_dripping_connection_is_closed_at_the_handshake_deadline")
 TEST_CASE("an_acceptor_that_never_answers_is_lost_at_the_handshake_deadline") {
   const auto listener = make_listener({"127.0.0.1", 0});
   REQUIRE(listener);
-  const detail::descriptor owned{*listener};
+  const descriptor owned{*listener};
   side client{hello_of(), {.handshake_timeout = 100ms}};
   client.links.connect(*local_endpoint(owned.get()));
   REQUIRE(client.wait_lost());

@@ -78,8 +78,7 @@ private:
 };
 
 inline stream_ptr stream_of(int socket) {
-  return std::make_unique<detail::socket_stream>(detail::descriptor{socket},
-                                                 detail::socket_tuning{});
+  return std::make_unique<detail::socket_stream>(descriptor{socket}, detail::socket_tuning{});
 }
 
 inline std::pair<stream_ptr, stream_ptr> socket_pair() {

@@ -135,7 +135,7 @@ TEST_CASE("without_a_descriptor_for_a_peer_that_is_told_and_the_peer_gets_in_lat
   side server;
   const auto where = server.listen();
   const auto there = detail::resolve(where)->front();
-  const detail::descriptor peer{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const descriptor peer{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit none = before;

@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  detail::descriptor socket_;
+  descriptor socket_;
   bool connected_ = false;
 };
 
@@ -122,8 +122,8 @@ std::vector<std::byte> push_in_slot(std::uint32_t slot, std::size_t count) {
   return chunks_of(traffic_class::bulk, head);
 }
 
-detail::descriptor sealed_memory(std::size_t size_bytes) {
-  detail::descriptor made{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+descriptor sealed_memory(std::size_t size_bytes) {
+  descriptor made{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   REQUIRE(::ftruncate(made.get(), static_cast<off_t>(size_bytes)) == 0);
   REQUIRE(::fcntl(made.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
   return made;
@@ -133,8 +133,8 @@ struct pipe_pair {
   pipe_pair() {
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
-    from = detail::descriptor{ends[0]};
-    to = detail::descriptor{ends[1]};
+    from = descriptor{ends[0]};
+    to = descriptor{ends[1]};
   }
   std::uint16_t read() const {
     std::uint16_t port = 0;
@@ -143,7 +143,7 @@ struct pipe_pair {
   }
   void write(std::uint16_t port) const { (void)!::write(to.get(), &port, sizeof port); }
 
-  detail::descriptor from, to;
+  descriptor from, to;
 };
 
 /// A process that answers each push with another push.
@@ -224,13 +224,13 @@ TEST_CASE("processes_of_one_host_meet_over_the_unix_socket_and_others_over_tcp")
 TEST_CASE("a_taken_name_is_no_error_and_its_owner_no_obstacle") {
   side first;
   const endpoint where = first.listen();
-  const detail::descriptor again = detail::open_unix_listener(where);
+  const descriptor again = detail::open_unix_listener(where);
   CHECK_FALSE(again);
   // Another socket has the name of a TCP listener, but does not serve it.
   const auto made = make_listener({"127.0.0.1", 0});
   REQUIRE(made);
   const endpoint other = *local_endpoint(*made);
-  const detail::descriptor squatter = detail::open_unix_listener(other);
+  const descriptor squatter = detail::open_unix_listener(other);
   REQUIRE(squatter);
   side server;
   REQUIRE(server.links.listen_on(*made));
@@ -280,9 +280,9 @@ TEST_CASE("descriptors_that_are_no_arena_are_closed_and_the_link_does_without") 
   const std::size_t before = entries("/proc/self/fd");
   int pipe_ends[2];
   REQUIRE(::pipe(pipe_ends) == 0);
-  const detail::descriptor reading{pipe_ends[0]}, writing{pipe_ends[1]};
-  const detail::descriptor folder{::open("/", O_RDONLY | O_DIRECTORY)};
-  const detail::descriptor unsealed{::memfd_create("test", MFD_ALLOW_SEALING)};
+  const descriptor reading{pipe_ends[0]}, writing{pipe_ends[1]};
+  const descriptor folder{::open("/", O_RDONLY | O_DIRECTORY)};
+  const descriptor unsealed{::memfd_create("test", MFD_ALLOW_SEALING)};
   const auto memory = sealed_memory(std::size_t{1} << 20), small = sealed_memory(8192),
              odd = sealed_memory((std::size_t{1} << 20) + 1);
   REQUIRE(::ftruncate(unsealed.get(), 1 << 20) == 0);

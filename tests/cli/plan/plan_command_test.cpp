@@ -1,6 +1,6 @@
 #include "cli/plan/plan_command.hpp"
 
-#include "base/system/files.hpp"
+#include "base/system/file.hpp"
 #include "cli/plan/sizing.hpp"
 #include "cli/plan/svg.hpp"
 #include "cli/plan/topology_file.hpp"

@@ -151,7 +151,7 @@ std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour
       const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
       rank_model model(
         job, [&how] { return std::make_unique<layered>(how); }, rank);
-      rank_sum sum(model, rank);
+      rank_sum sum(model);
       const auto team = link_communicator::form(self, addresses, listeners[rank]);
       while (team && !model.finished()) {
         if (!sum.compute(**team, false) || !sum.finish(**team))

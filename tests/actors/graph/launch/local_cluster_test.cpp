@@ -112,7 +112,7 @@ TEST_CASE("every_batch_is_applied_exactly_once") {
 TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
   const storage::temporary_directory folder;
   auto options = options_of({consistency_mode::asp, 0});
-  options.checkpoint_interval = 10ms;
+  options.checkpointing.interval = 10ms;
   CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
   CHECK(storage::last_number(folder.path()) > 0);
   options.resume = true;

@@ -2,7 +2,8 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "serialization/layout.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/checkpoint_directory.hpp"
+#include "storage/checkpoint_reader.hpp"
 #include "storage/tensor_file.hpp"
 #include "tests/actors/tiny_training.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -45,9 +46,9 @@ cluster_file sample() {
   made.listen_host = "::1";
   made.open_to_others = true;
   made.checkpoint_directory = "/somewhere/with space";
-  made.checkpoint_interval = std::chrono::milliseconds{1234};
-  made.checkpoint_clocks = 5;
-  made.checkpoint_keep = 6;
+  made.checkpointing.interval = std::chrono::milliseconds{1234};
+  made.checkpointing.clocks = 5;
+  made.checkpointing.keep = 6;
   made.resume = true;
   return made;
 }
@@ -84,9 +85,7 @@ TEST_CASE("a_cluster_file_is_read_as_it_was_written_and_by_its_user_only") {
   CHECK(read->listen_host == written.listen_host);
   CHECK(read->open_to_others);
   CHECK(read->checkpoint_directory == written.checkpoint_directory);
-  CHECK(read->checkpoint_interval == written.checkpoint_interval);
-  CHECK(read->checkpoint_clocks == written.checkpoint_clocks);
-  CHECK(read->checkpoint_keep == written.checkpoint_keep);
+  CHECK(read->checkpointing == written.checkpointing);
   CHECK(read->resume);
 }
 

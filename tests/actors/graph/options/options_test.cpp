@@ -202,9 +202,9 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.delta_pulls);
   CHECK(!x.key_cache);
   CHECK(x.checkpoint_directory == "dir");
-  CHECK(x.checkpoint_interval == 0ms);
-  CHECK(x.checkpoint_clocks == 50);
-  CHECK(x.checkpoint_keep == 2);
+  CHECK(x.checkpointing.interval == 0ms);
+  CHECK(x.checkpointing.clocks == 50);
+  CHECK(x.checkpointing.keep == 2);
   CHECK(x.resume);
   CHECK(x.report_file == "r.json");
   CHECK(x.export_file == "e.npz");
@@ -234,7 +234,7 @@ TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
   const auto x = parsed({});
   CHECK(x.workers == 4);
   CHECK(x.sync == consistency{consistency_mode::asp, 0});
-  CHECK(x.checkpoint_interval == 2000ms);
+  CHECK(x.checkpointing.interval == 2000ms);
   CHECK(validate(x));
 }
 

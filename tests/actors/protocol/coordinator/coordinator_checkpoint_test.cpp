@@ -38,7 +38,7 @@ TEST_CASE("a checkpoint is committed when all parts are there, with the next aft
 
 TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next has a new number") {
   coordinator_options how;
-  how.checkpoint_interval = 100ms;
+  how.checkpointing.interval = 100ms;
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000), how);
   one.train();
   one.server(0, 100, 5);
@@ -61,7 +61,7 @@ TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next ha
 
 TEST_CASE("a checkpoint that nobody finishes is given up after a minute") {
   coordinator_options how;
-  how.checkpoint_interval = 100ms;
+  how.checkpointing.interval = 100ms;
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000), how);
   one.train();
   for (int i = 0; i < 620; ++i) {
@@ -75,7 +75,7 @@ TEST_CASE("a checkpoint that nobody finishes is given up after a minute") {
 
 TEST_CASE("bsp checkpoints name a clock that no server has passed") {
   coordinator_options how;
-  how.checkpoint_interval = 100ms;
+  how.checkpointing.interval = 100ms;
   coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 1000), how);
   one.train();
   one.server(0, 100, 20); // 10 clocks of 2 slots.

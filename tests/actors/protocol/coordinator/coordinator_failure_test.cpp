@@ -233,7 +233,7 @@ TEST_CASE("if all checkpoints are damaged the job fails rather than start over")
 TEST_CASE("a committed checkpoint is remembered by the next coordinator, which never starts over") {
   const auto job = job_of_mode(consistency_mode::asp, 2, 2, 1000);
   coordinator_options how;
-  how.checkpoint_interval = 100ms;
+  how.checkpointing.interval = 100ms;
   coordinator_fixture before(job, how);
   before.train();
   before.server(0, 100, 5);

@@ -264,7 +264,7 @@ TEST_CASE("servers that alone hold something are waited for longer than others")
 
 TEST_CASE("a checkpoint survives the death of a follower, and not that of a head") {
   coordinator_options how;
-  how.checkpoint_interval = 100ms;
+  how.checkpointing.interval = 100ms;
   for (const bool head : {true, false}) {
     replicated one(3, consistency_mode::asp, how);
     pass(one, 200ms, all_three, 5);

@@ -149,7 +149,7 @@ TEST_CASE("a_port_in_use_is_told_with_its_address") {
 TEST_CASE("listens_on_an_inherited_socket_again_and_again") {
   const auto made = make_listener({"127.0.0.1", 0});
   REQUIRE(made);
-  const detail::descriptor kept{*made};
+  const descriptor kept{*made};
   endpoint where;
   for (int i = 0; i < 2; ++i) {
     side server, client;
@@ -225,7 +225,7 @@ TEST_CASE("lack_of_descriptors_neither_spins_nor_lasts") {
   side server;
   const endpoint where = server.listen();
   const auto to = detail::resolve(where);
-  std::vector<detail::descriptor> peers;
+  std::vector<descriptor> peers;
   for (int i = 0; i < 4; ++i)
     peers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
   rlimit before;

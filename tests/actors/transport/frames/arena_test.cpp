@@ -41,25 +41,25 @@ std::uint32_t slot_of(const wire::frame& what) {
 struct both_ends {
   explicit both_ends(std::size_t size_bytes = arena_bytes)
       : writer(arena_writer::make(size_bytes)) {
-    const detail::descriptor memory = writer->take_descriptor();
-    kept = detail::descriptor{::dup(memory.get())};
+    const descriptor memory = writer->take_descriptor();
+    kept = descriptor{::dup(memory.get())};
     reader = arena_reader::map(memory);
   }
 
   std::unique_ptr<arena_writer> writer;
-  detail::descriptor kept;
+  descriptor kept;
   std::shared_ptr<arena_reader> reader;
 };
 
-detail::descriptor memory_of(std::size_t size_bytes, int seals, unsigned flags = 0) {
-  detail::descriptor made{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags)};
+descriptor memory_of(std::size_t size_bytes, int seals, unsigned flags = 0) {
+  descriptor made{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags)};
   if (made && ::ftruncate(made.get(), static_cast<off_t>(size_bytes)) == 0 && seals != 0)
     ::fcntl(made.get(), F_ADD_SEALS, seals);
   return made;
 }
 
-/// Returns the memory that the system has given to the file.
-std::size_t memory_in(const detail::descriptor& memory) {
+/// What the system has given to the file.
+std::size_t memory_in(const descriptor& memory) {
   struct stat about {};
   return ::fstat(memory.get(), &about) == 0 ? static_cast<std::size_t>(about.st_blocks) * 512 : 0;
 }
@@ -236,9 +236,9 @@ TEST_CASE("only_memory_of_a_sealed_and_sensible_size_is_mapped") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   for (const int end : ends)
-    CHECK_FALSE(arena_reader::map(detail::descriptor{end}));
+    CHECK_FALSE(arena_reader::map(descriptor{end}));
   for (const char* path : {"/", "/dev/null", "/dev/zero", "/proc/self/exe", "/proc/self/mem"})
-    CHECK_FALSE(arena_reader::map(detail::descriptor{::open(path, O_RDONLY | O_CLOEXEC)}));
+    CHECK_FALSE(arena_reader::map(descriptor{::open(path, O_RDONLY | O_CLOEXEC)}));
 }
 
 TEST_CASE("an_arena_cannot_be_shrunk_under_its_reader") {

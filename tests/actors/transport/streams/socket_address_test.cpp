@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace endpoint_test {
+namespace socket_address_test {
 
 using namespace troupe;
 
@@ -61,4 +61,4 @@ TEST_CASE("a_route_is_two_numeric_addresses") {
   CHECK(none.error().code == errc::invalid_argument);
 }
 
-} // namespace endpoint_test
+} // namespace socket_address_test

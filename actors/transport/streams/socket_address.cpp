@@ -1,4 +1,4 @@
-#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 
 #include "base/quote.hpp"
 
@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -42,35 +41,6 @@ std::optional<std::uint32_t> v4_of(const detail::socket_address& x) {
 }
 
 } // namespace
-
-result<endpoint> parse_endpoint(const std::string& text) {
-  const auto wrong = [&text](const char* why) {
-    return failure{errc::invalid_argument, std::string{why} + ": '" + text + "'"};
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos)
-    return wrong("an address has the form host:port");
-  endpoint where;
-  where.host = text.substr(0, colon);
-  if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']')
-    where.host = where.host.substr(1, where.host.size() - 2);
-  else if (where.host.find_first_of(":[]") != std::string::npos)
-    return wrong("an IPv6 address has the form [host]:port");
-  if (where.host.empty() || where.host.find_first_of(" \t\r\n/") != std::string::npos)
-    return wrong("an address has the form host:port");
-  const char* const first = text.data() + colon + 1;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(first, last, where.port);
-  if (error != std::errc{} || end != last)
-    return wrong("a port is a number from 0 to 65535");
-  return where;
-}
-
-std::string to_string(const endpoint& where) {
-  const bool brackets = where.host.find(':') != std::string::npos;
-  const std::string port = std::to_string(where.port);
-  return brackets ? "[" + where.host + "]:" + port : where.host + ":" + port;
-}
 
 bool is_loopback(const endpoint& where) {
   if (strcasecmp(where.host.c_str(), "localhost") == 0)

@@ -1,6 +1,7 @@
-// Describes where a process listens, as text and as the system's socket addresses.
+// Turns endpoints into the system's socket addresses, and back.
 #pragma once
 
+#include "base/endpoint.hpp"
 #include "base/error.hpp"
 
 #include <sys/socket.h>
@@ -12,17 +13,6 @@
 
 namespace troupe {
 
-/// "127.0.0.1:4000" or "[::1]:4000". Names are resolved; port 0 lets the system choose.
-struct endpoint {
-  std::string host;
-  std::uint16_t port = 0;
-
-  bool operator==(const endpoint&) const = default;
-};
-
-/// Parses an endpoint; checks the form only and asks no name server. Errors: invalid_argument.
-result<endpoint> parse_endpoint(const std::string& text);
-std::string to_string(const endpoint& where);
 /// Returns whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
 bool is_loopback(const endpoint& where);
 /// Returns whether it is a number, in any spelling, that is no address of a single host. These are

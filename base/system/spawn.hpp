@@ -1,0 +1,28 @@
+// Starts a program as a child of this process.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct spawn_options {
+  int input = -1;          ///< Becomes the standard input; -1: nothing can be read there.
+  int output = -1;         ///< Becomes the standard output and error.
+  std::vector<int> kept{}; ///< The program inherits these descriptors; -1 is passed over.
+  bool detached = false;   ///< Begins a session, so that no terminal sends it signals.
+  bool stubborn = false;   ///< Ignores SIGINT, SIGTERM and SIGHUP: only this process ends it.
+};
+
+/// Starts a program. It is killed when the calling thread ends. An `executable` without a slash is
+/// looked up in PATH. `words` are its arguments, the first one its name. Returns after the exec.
+/// Errors: io_failed, with the reason.
+result<pid_t> spawn(const std::filesystem::path& executable, const std::vector<std::string>& words,
+                    const spawn_options& how);
+
+} // namespace troupe
