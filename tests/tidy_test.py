@@ -57,7 +57,7 @@ LONG_FUNCTIONS = {
 }
 # The most sentences that begin as fragments (%), and pronouns without a subject (in 1,000 words), by
 # room. Only lower these numbers.
-PROSE_MAX = {"actors/roles": (8.0, 9.0)}
+PROSE_MAX = {}
 PROSE_USUAL = (1.5, 2.5)
 LINES_MAX = 800
 TEST_LINES_MAX = 800

@@ -17,10 +17,10 @@ namespace troupe {
 
 namespace {
 
-// How late a deadline of the coordinator may be noticed.
+// Longest delay with which the coordinator notices a deadline.
 constexpr std::chrono::milliseconds tick_interval{20};
-// Time between the decision to stop and the end of the actor: members that missed their last orders
-// ask again by their next report.
+// Longest time from the decision to stop to the end of the actor. A member that missed its last
+// desired state asks for it again with its next status.
 constexpr std::chrono::milliseconds linger{1500};
 
 struct coordinator_shell {
@@ -74,7 +74,7 @@ struct coordinator_shell {
     if (!storage || setup.scrub_interval == decltype(setup.scrub_interval){}
         || now - scrubbed_at < setup.scrub_interval)
       return;
-    scrubbed_at = time_point::max(); // While it is being done.
+    scrubbed_at = time_point::max(); // No other scrub begins meanwhile.
     const auto done = [this] { scrubbed_at = now_of(*self); };
     self->request(storage, storage_timeout, scrub_atom_v)
       .then([done](std::uint64_t) { done(); },
@@ -86,13 +86,13 @@ struct coordinator_shell {
             });
   }
 
-  /// Launchers stay until the coordinator has gone.
+  /// Returns whether only launchers are left, which stay until the coordinator ends.
   bool everyone_left() const {
     return std::all_of(members.begin(), members.end(),
                        [](const auto& entry) { return entry.first.role == role::observer; });
   }
 
-  // In the order in which they were decided, also where carrying one out leads to more.
+  // Carries out effects in the order of the decisions. An effect may queue more effects.
   void carry_out(coordinator_effects& effects) {
     if (const auto lead = setup.store ? setup.store->check_lead() : result<void>{}; !lead)
       return stop_acting(lead.error());
@@ -107,7 +107,7 @@ struct coordinator_shell {
     carrying_out = false;
   }
 
-  /// Stops this coordinator: another one leads, or may lead, so decisions made here are void.
+  /// Drops the waiting effects and ends the actor, because another coordinator leads or may lead.
   void stop_acting(const failure& why) {
     waiting.clear();
     self->quit(to_caf(why));
@@ -151,8 +151,8 @@ struct coordinator_shell {
   void run(persist_effect& effect) {
     if (!setup.store)
       return;
-    // Small and rare (a start, a rollback, a checkpoint); orders that rest on it must not leave
-    // before it is stored.
+    // Blocks, but is short and rare (a start, a rollback, a checkpoint). Desired state that depends
+    // on it must not leave before it is stored.
     auto saved = setup.store->save(effect.state);
     if (saved)
       return;
@@ -209,7 +209,7 @@ result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordin
       return loaded.error();
     stored = *std::move(loaded);
   }
-  // Local states of another run in this directory must not look like a past of this run.
+  // Random, so that servers' state in another run's directory does not look like this run's past.
   if (stored.term == 0)
     stored.generation.value = draw_random() >> 16;
   return coordinator_service{

@@ -1,4 +1,4 @@
-// The coordinator as an actor: carries out the effects of coordinator.hpp.
+// Runs the coordinator as an actor, which carries out the decisions of coordinator.hpp.
 #pragma once
 
 #include "actors/checkpointer.hpp"
@@ -18,21 +18,21 @@ namespace troupe {
 struct coordinator_setup {
   job_spec job;
   coordinator_options options;
-  /// Null: the state is not persisted (one process).
+  /// Null: no state is persisted (one process).
   std::shared_ptr<storage::coordinator_store> store;
   std::uint64_t last_checkpoint = 0;
-  /// Between two committed checkpoints that are read again, one after the other; 0: none is.
+  /// Time between two scrubs, each of which reads one committed checkpoint again; 0: no scrubs.
   std::chrono::milliseconds scrub_interval{0};
-  std::function<void(std::string)> log; ///< Gets each event, one line.
+  std::function<void(std::string)> log; ///< Called with each event, one line.
 };
 
-/// `storage`: null where the job keeps no checkpoints. Errors: io_failed, damaged and fenced from
-/// the store.
+/// Spawns the coordinator. `storage`: null if the job keeps no checkpoints. Errors: io_failed,
+/// damaged and fenced from the store.
 ///
-/// Ordering:  none needed: reports are whole states with sequence numbers.
-/// Lifetime:  until the job has stopped and everyone was told, or told to exit; ends with `fenced`
-///            when the store says that it does not lead any more.
-/// Capacity:  one report a member is kept; members report at most every 100 ms when idle.
+/// Ordering:  none needed: a status is a member's whole state and has a sequence number.
+/// Lifetime:  until the job has stopped and its members had time to hear it, or until an exit
+///            message. It ends with `fenced` when the store says that it does not lead any more.
+/// Capacity:  keeps one status a member; an idle member reports at most every 100 ms.
 result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
                                               checkpointer storage);
 

@@ -1,4 +1,4 @@
-// gateway: the other end of a remote; answers the requests of one link from a kv of this process.
+// A gateway answers the requests of one link from a kv of this process. It is a remote's other end.
 #include "actors/roles/links/key_cache.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 #include "actors/transport/frames/traffic_class.hpp"
@@ -27,7 +27,7 @@ struct gateway_shell {
       return pass_on(std::move(*news));
     auto* asked = std::get_if<request_list>(&what);
     if (asked == nullptr)
-      return close(); // A peer that sends other messages here is confused.
+      return close(); // A correct peer sends no other message.
     for (auto& each : asked->items)
       if (auto whole = slots.complete(each); !whole)
         return reject(whole.error());
@@ -47,7 +47,7 @@ struct gateway_shell {
     self->send(replicas, std::move(what));
   }
 
-  /// Before any memory is taken for the answers.
+  /// Refuses pulls whose replies would be too long, before the replies take memory.
   void refuse_what_is_too_long(request_list& asked) {
     answer_list refused;
     std::erase_if(asked.items, [&](const request_message& each) {
@@ -118,7 +118,7 @@ gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self,
   state.peer = peer;
   state.target = std::move(target);
   state.replicas = std::move(replicas);
-  // A target that is gone does not answer, so the link tells the peer.
+  // A kv that has ended never replies, so the gateway closes the link to tell the peer.
   self->set_down_handler([&state](caf::down_msg&) { state.close(); });
   self->monitor(state.target);
   return {

@@ -12,7 +12,7 @@ namespace {
 
 std::size_t bytes_of(std::uint64_t count) { return count * sizeof(std::uint64_t); }
 
-/// Four sums, because one alone would wait for each of its multiplications.
+/// Hashes with four independent sums, as a single sum would wait for each of its multiplications.
 std::uint64_t hash_of(const row_keys& list) {
   constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // 2^64 / golden ratio.
   std::uint64_t sums[4] = {list.table.value, list.width, list.count, odd};
@@ -70,7 +70,7 @@ key_use key_cache::use(row_keys& list, std::vector<std::uint32_t>& forgotten) {
       list.keys = nullptr;
       return {key_use::how::named, same.slot};
     }
-    if (!forget(known->second, forgotten)) // Two lists of one hash.
+    if (!forget(known->second, forgotten)) // Two lists with the same hash.
       return {};
   }
   if (first_unordered(list.span()) < list.count || !make_room(size_bytes, forgotten))
@@ -96,7 +96,7 @@ bool key_cache::make_room(std::size_t size_bytes, std::vector<std::uint32_t>& fo
   return true;
 }
 
-/// False where this very request uses it, and so may not free it.
+/// Frees a list's slot. Returns false if the current request uses the slot and so may not free it.
 bool key_cache::forget(entries::iterator which, std::vector<std::uint32_t>& forgotten) {
   if (which->last_request == request_)
     return false;
@@ -128,7 +128,7 @@ result<void> key_slots::complete(request_message& what) {
       return done;
     named_bytes += way == key_use::how::named ? bytes_of(lists[i]->count) : 0;
   }
-  if (named_bytes > wire::body_bytes_max) // Keys that it brings itself were checked before.
+  if (named_bytes > wire::body_bytes_max) // Keys in the message were checked before.
     return malformed("a request with more keys than one message can bring");
   what.keys.clear();
   what.forgotten.clear();

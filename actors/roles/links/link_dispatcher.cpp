@@ -6,9 +6,9 @@ namespace troupe::detail {
 
 namespace {
 
-/// Turns of actors in one round of events. More would keep other links waiting.
+/// Most turns of actors in one round of events; more would keep other links waiting.
 constexpr std::size_t turns_per_round_max = 4096;
-/// A peer that is not reached for so long gets a notice.
+/// Time after which a peer that cannot be reached is named in a notice.
 constexpr std::chrono::seconds reach_patience{3};
 
 bool is_control(const message& what) {
@@ -62,7 +62,7 @@ link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor
   };
   events.rejected = [this](const std::string&, const failure& why) {
     if (log_)
-      log_("turned away: " + why.text); // Which names the peer.
+      log_("turned away: " + why.text); // The text names the peer.
   };
   events.hampered = [this](const std::string& why) {
     if (log_)
@@ -85,7 +85,7 @@ void link_dispatcher::tell(const std::vector<reach_notice>& all) const {
 
 link_id link_dispatcher::connect(const endpoint& where, const std::string& name,
                                  const link_owner& owner) {
-  // Under the lock, so that `opened` cannot look for the owner before it is there.
+  // Holds the lock, so that `opened` cannot look for the owner before it is stored.
   const std::lock_guard lock{mutex_};
   const auto link = transport_->connect(where);
   owners_.emplace(link, owner);

@@ -1,5 +1,5 @@
-// Connects the transport's callbacks with the actors that own links. Shared by the actors of
-// actors/roles/links; not for use outside.
+// Connects the transport's callbacks with the actors that own links. Only the actors of
+// actors/roles/links use it.
 #pragma once
 
 #include "actors/flow_control.hpp"
@@ -23,13 +23,14 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
 
 namespace troupe::detail {
 
-/// The messages about its links that their owner receives, in order.
+/// Receives the events of links that an actor owns, in order.
 using link_owner =
   caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
                    caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
 
-/// Requests and their answers run through their actors on the transport's thread, a lane; reports
-/// and orders, whose handling may take long, on the scheduler's. Thread-safe.
+/// Delivers messages of links to their owners. Requests and replies pass through their actors on
+/// the transport's thread, a lane. Statuses and desired state, whose handling may take long, are
+/// handled on the scheduler's threads. Thread-safe.
 class link_dispatcher {
 public:
   /// Called on the transport's thread for each accepted link; returns its owner.
@@ -39,12 +40,12 @@ public:
                   std::function<void(std::string)> log, notice_sink waits,
                   transport_options options);
 
-  /// Connects to the process that messages call `name`.
+  /// Connects to the process that notices call `name`.
   link_id connect(const endpoint& where, const std::string& name, const link_owner& owner);
   std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
   troupe::transport& transport() { return *transport_; }
-  /// Ends all links. Actors that hold the switchboard just now can still call it.
+  /// Ends all links. Actors that hold the switchboard at this moment can still call it.
   void stop() { transport_->stop(); }
 
 private:
@@ -57,15 +58,16 @@ private:
   std::mutex mutex_;
   std::unordered_map<link_id, link_owner> owners_;
   unreached_peers unreached_;
-  inline_executor executor_; ///< The transport's thread.
-  /// Last member: its thread ends before the members that the callbacks use.
+  inline_executor executor_; ///< On the transport's thread.
+  /// Last member: its thread ends before the members that callbacks use.
   std::unique_ptr<troupe::transport> transport_;
 };
 
-/// Actors hold it weakly: the node owns it, and ends it first.
+/// A weak reference for actors: the node owns the switchboard and ends it first.
 using link_dispatcher_ptr = std::weak_ptr<link_dispatcher>;
 
-/// Returns why a message of this size is refused: it would end its link again and again.
+/// Returns a failure if values of `bytes` are too long for one message. Such a message would end
+/// its link, again with each retry.
 inline std::optional<failure> too_long(std::uint64_t bytes) {
   if (bytes <= wire::body_bytes_max)
     return std::nullopt;
@@ -83,8 +85,8 @@ kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, en
 replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
                              member_id whom);
 
-/// Answers the pushes and pulls of one accepted link from `target`. Messages for replicas go to
-/// `replicas`; null: there are none.
+/// Spawns the owner of an accepted link, which answers pushes and pulls from `target`. It passes
+/// `peer`'s messages for replicas to `replicas`; null if there are none.
 link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
                          const member_id& peer, kv_service target, replica_sink replicas);
 

@@ -14,7 +14,7 @@ namespace {
 
 using detail::link_owner;
 
-// The coordinator's end of one uplink: a member that stands for one in another process.
+// Stands for a member in another process; it is the coordinator's end of that member's uplink.
 struct downlink_shell {
   using handle = member_handle::extend_with<link_owner>;
   using pointer = handle::stateful_pointer<downlink_shell>;
@@ -54,7 +54,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
       if (mine != nullptr && mine->from == state.peer)
         self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
       else if (auto alive = state.board.lock())
-        alive->close(state.link); // A peer that sends other messages here is confused.
+        alive->close(state.link); // A correct peer sends no other message.
     },
   };
 }
@@ -101,13 +101,13 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
 }
 
 node::~node() {
-  // A callback may hold services_ just now; but the links, whose thread it runs on, end here.
+  // A callback may hold services_ at this moment, but the links and their thread end here.
   std::shared_ptr<detail::link_dispatcher> links;
   {
     const std::lock_guard lock{services_->mutex};
     links.swap(services_->links);
   }
-  // Ends the thread here: an actor on it may be the last to let go of the switchboard.
+  // Ends the thread here, as an actor on it may hold the last reference to the switchboard.
   links->stop();
 }
 

@@ -1,5 +1,6 @@
-// One process's end of all its links: makes actors that stand for others (remote kvs, the
-// coordinator), and lets others reach its own. The actors on both sides do not notice the link.
+// Holds one process's ends of all its links. It makes actors that stand for actors of other
+// processes (remote kvs, the coordinator), and lets other processes reach its own actors. The
+// actors on both sides do not notice the link.
 #pragma once
 
 #include "actors/flow_control.hpp"
@@ -16,11 +17,12 @@
 
 namespace troupe {
 
-/// Thread-safe. The destructor closes all links; actors made by it then answer peer_lost.
+/// Thread-safe. The destructor closes all links; actors made by the node then answer peer_lost.
 class node {
 public:
-  /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
-  /// `waits`: takes the peers that are not reached for seconds, and the reason if none can connect.
+  /// `log`: called on the transport's thread with a line for each peer that was turned away and for
+  /// each notice. `waits`: gets notices about peers that cannot be reached for seconds, and the
+  /// reason if no peer can connect.
   node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
        transport_options options = {}, const send_limits& limits = {}, notice_sink waits = {});
   ~node();
@@ -31,33 +33,34 @@ public:
   result<endpoint> listen(const endpoint& where);
   result<endpoint> listen_on(int descriptor);
 
-  /// Serves accepted links: pushes and pulls go to `target`, messages of replicas to `replicas`.
-  /// Requests of peers that may pack go to `expander`, which is in front of `target`.
+  /// Sends pushes and pulls from accepted links to `target`, and servers' messages for replicas to
+  /// `replicas`. Requests of peers that may pack go to `expander`, which is in front of `target`.
   void serve_values(kv_service target, replica_sink replicas = {}, kv_service expander = {});
-  /// Statuses that arrive on accepted links go to this coordinator.
+  /// Sends statuses that arrive on accepted links to `target`.
   void serve_coordinator(coordinator_service target);
 
-  // Connectors may outlive the node, but not the actor system; what they make then cannot connect.
+  // Connectors may outlive the node, but not the actor system. Actors that they make after the
+  // node's end reach no process.
 
-  /// Makes kvs of other processes. Each connects with the first request; a broken link fails open
-  /// requests with peer_lost, and the next request connects again. A process at that address which
-  /// is another incarnation is treated as gone. An invalid address is like one without a process.
-  /// A request beyond the limits of a link waits; a push beyond the limit of the process is refused
-  /// with `overloaded`.
+  /// Returns a maker of kvs that stand for servers in other processes. A kv connects with its first
+  /// request. A broken link fails open requests with peer_lost; the next request connects again.
+  /// If another incarnation has the address, the server counts as gone. An invalid address is
+  /// treated as one at which no process answers. Requests beyond a link's window wait. A push
+  /// beyond the process's memory limit is refused with `overloaded`.
   std::function<kv_service(const chain_entry&)> to_servers() const;
-  /// Makes senders to replicas in other processes. Each connects with the first message; messages
-  /// that wait when a link is lost are lost with it.
+  /// Returns a maker of senders to replicas in other processes. A sender connects with its first
+  /// message. Messages that were not sent when a link is lost are lost too.
   std::function<replica_sink(const server_address&)> to_peers() const;
-  /// Time that requests have waited because of them, all together.
+  /// Returns the total time that requests waited for a link to open or for room in its window.
   std::chrono::nanoseconds window_wait() const;
-  /// Returns the counts of all of them together.
+  /// Returns the bytes of all requests and their replies.
   request_traffic traffic() const;
 
-  /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
-  /// 500 ms; of reports made meanwhile the newest is sent then. Desired states go to the member
-  /// that the
-  /// connector is given. `refused`: called once, on an actor's thread, when the coordinator turns
-  /// this process away for good, which is before the link opens; a link that was open is made anew.
+  /// Returns a connector to the coordinator in another process. It keeps connecting, with a pause
+  /// that grows from 20 ms to 500 ms, and then sends the newest status made meanwhile. Desired
+  /// state goes to the member that the connector is given. `refused`: called once, on an actor's
+  /// thread, when the coordinator turns this process away for good. That happens only before the
+  /// link opens; a link that was open is made anew.
   coordinator_connector to_coordinator(const endpoint& where,
                                        std::function<void(failure)> refused) const;
 

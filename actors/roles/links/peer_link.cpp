@@ -1,4 +1,4 @@
-// peer_link: a replica_sink that stands for a server in another process.
+// A peer_link is a replica_sink that stands for a server in another process.
 #include "actors/process_name.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 
@@ -18,8 +18,8 @@ struct peer_link_shell {
 
   peer_link_shell() = default;
 
-  /// Queues the message until the link opens. If it does not open, the messages are lost, as any
-  /// message between replicas may be.
+  /// Sends a message, or keeps it until the link opens. If the link fails, waiting messages are
+  /// lost, as any message between replicas may be.
   void forward(replica_message& what) {
     const auto alive = board.lock();
     if (!alive)
@@ -39,7 +39,7 @@ struct peer_link_shell {
     if (!alive)
       return;
     is_open = peer.from == whom;
-    if (!is_open) // Its port went to another process.
+    if (!is_open) // Another process has the port now.
       alive->close(which);
     for (const auto& each : std::exchange(waiting, {}))
       if (is_open)
@@ -62,7 +62,7 @@ struct peer_link_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  std::vector<replica_message> waiting; ///< For the link to open.
+  std::vector<replica_message> waiting; ///< Sent when the link opens.
 
   static inline const char* name = "peer_link";
 };
@@ -81,7 +81,7 @@ peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer se
     [&state](replica_message& what) { state.forward(what); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure&) { state.lost(link); },
-    [](link_id, message&) {}, // A server answers over a link of its own.
+    [](link_id, message&) {}, // A server replies over its own link.
   };
 }
 

@@ -1,4 +1,4 @@
-// remote: a kv that stands for one in another process.
+// A remote is a kv that stands for a kv in another process.
 #include "actors/open_requests.hpp"
 #include "actors/process_name.hpp"
 #include "actors/reply_batch.hpp"
@@ -33,10 +33,10 @@ struct remote_shell {
     responder by;
     time_point deadline{0};
     std::uint64_t pushed_bytes = 0;
-    std::uint64_t bytes = 0; ///< Brought and asked for.
+    std::uint64_t bytes = 0; ///< Pushed and pulled values.
     bool on_the_way = false;
   };
-  /// Short requests of one class that leave together.
+  /// Short requests of one class that leave in one frame.
   struct leaving {
     request_list requests;
     std::uint64_t bytes = 0;
@@ -73,8 +73,8 @@ struct remote_shell {
       open_request{std::move(by), deadline_now(), pushed_bytes, bytes, false};
     connect();
     if (!link)
-      return;                                                               // All have failed.
-    const bool overtakes = traffic_class_of(what) == traffic_class::urgent; // It brings no keys.
+      return;                                                               // connect() failed all.
+    const bool overtakes = traffic_class_of(what) == traffic_class::urgent; // It has no push.
     if (is_open && (overtakes || (waiting.empty() && may_leave(open))))
       gather({number, std::move(what)}, open);
     else
@@ -93,7 +93,8 @@ struct remote_shell {
     }
   }
 
-  /// As far as the window goes; one request goes in any case.
+  /// Returns whether the window has room for the request, and takes memory for the push's copy. One
+  /// request alone may always leave.
   bool may_leave(const open_request& open) {
     if (on_the_way_bytes != 0)
       return on_the_way_bytes + open.bytes <= limits.window_bytes
@@ -102,7 +103,7 @@ struct remote_shell {
     return true;
   }
 
-  /// Requests that wait in the mailbox leave in one frame with those that were before.
+  /// Adds a request to a frame. The frame leaves once requests that wait in the mailbox are in it.
   void gather(request_message next, open_request& open) {
     open.on_the_way = true;
     on_the_way_bytes += open.bytes;
@@ -111,13 +112,13 @@ struct remote_shell {
     if (list.bytes + open.bytes > together_bytes_max)
       leave(list);
     if (&list == &bulk && limits.key_cache)
-      book.shorten(next); // It leaves in this order; or the link ends, and the book with it.
+      book.shorten(next); // Bulk requests leave in this order, or link and book end.
     list.requests.items.push_back(std::move(next));
     list.bytes += open.bytes;
     if (list.bytes > together_bytes_max || list.requests.items.size() == together_items_max)
       leave(list);
     else if (!std::exchange(leaving_soon, true))
-      self->send(self, step_atom_v); // Behind the messages that wait already.
+      self->send(self, step_atom_v); // After the messages that wait.
   }
 
   void leave(leaving& which) {
@@ -148,7 +149,7 @@ struct remote_shell {
   void opened(link_id which, const hello& peer) {
     if (link != which)
       return;
-    if (peer.from != whom) { // Its port went to another process.
+    if (peer.from != whom) { // Another process has the port now.
       if (auto alive = board.lock())
         alive->close(which);
       return;
@@ -180,7 +181,7 @@ struct remote_shell {
   void receive(message& what) {
     auto* came = std::get_if<answer_list>(&what);
     if (came == nullptr)
-      return; // A server sends no other message; its decoder let this one pass.
+      return; // The decoder lets other messages pass, but a server sends none.
     memory->add_received(came->frame_bytes);
     for (auto& each : came->items)
       std::visit([this](auto& x) { close(x.number, std::move(x.what)); }, each);
@@ -191,15 +192,15 @@ struct remote_shell {
   void close(std::uint64_t number, std::variant<reply, failure> outcome) {
     const auto found = pending.find(number);
     if (found == pending.end() || !found->second.on_the_way)
-      return; // Its time is over; or the server knows more than it can.
+      return; // The request has expired or was never sent.
     end(found->second);
     answers.add(found->second.by, std::move(outcome));
     pending.erase(found);
   }
 
-  /// Fails requests that are too old. A request that waits at the server for others of its clock
-  /// must not hold the window for ever, as these may be behind it. So requests on the way fail
-  /// first, then those that could not leave.
+  /// Fails requests whose deadline has passed. A request may wait at the server for others of its
+  /// clock that wait here for the window. So requests on the way end first, which lets others
+  /// leave. Then the requests end that still could not leave.
   void expire() {
     scanning = false;
     last_scan = now_of(*self);
@@ -255,16 +256,16 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  key_cache book; ///< The keys of the open link.
+  key_cache book; ///< For the open link.
   send_limits limits;
   std::shared_ptr<push_quota> memory;
-  std::deque<waiting_request> waiting; ///< For the link to open, or for the window.
+  std::deque<waiting_request> waiting; ///< For an open link with room in its window.
   leaving urgent, bulk;
   bool leaving_soon = false; ///< A step_atom is on its way.
   std::unordered_map<std::uint64_t, open_request> pending;
-  std::uint64_t open_bytes = 0; ///< Bytes of all requests in `pending`.
+  std::uint64_t open_bytes = 0; ///< Sum over `pending`.
   bool scanning = false;        ///< A tick_atom is on its way.
-  time_point last_scan{0};      ///< Deadlines count from it; up to one interval ago.
+  time_point last_scan{0};      ///< Deadlines count from it; at most one interval old.
   reply_batcher answers;
   std::uint64_t on_the_way_bytes = 0;
   std::uint64_t next_request = 1;

@@ -6,7 +6,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// An address is forgotten if there was no attempt to reach it for so long.
+/// Time without an attempt after which an address is forgotten.
 constexpr std::chrono::seconds wanted_time{30};
 
 } // namespace

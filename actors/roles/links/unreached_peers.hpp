@@ -10,7 +10,7 @@
 
 namespace troupe::detail {
 
-/// A text about one address; empty: it is reached, or not wanted any more.
+/// Text about one address. It is empty once the address is reached or not wanted any more.
 struct reach_notice {
   std::string address;
   std::string text;
@@ -18,11 +18,11 @@ struct reach_notice {
   bool operator==(const reach_notice&) const = default;
 };
 
-/// A plain state machine.
+/// Makes notices from the outcomes of attempts to connect. A plain state machine.
 ///
 /// Invariants:
 /// (1) an address gets a notice once connections to it have failed for `patience`.
-/// (2) a failure that repeats gets one notice, until it is over.
+/// (2) a failure that repeats gets one notice until it ends.
 class unreached_peers {
 public:
   using clock = std::chrono::steady_clock;
@@ -38,14 +38,14 @@ public:
 private:
   struct peer {
     std::string name;
-    clock::time_point since; ///< The first attempt that failed.
+    clock::time_point since; ///< Time of the first attempt.
     clock::time_point tried_at;
     std::string told;
   };
 
   std::chrono::milliseconds patience_;
-  std::map<link_id, std::string> attempts_; ///< Links that are not open: their addresses.
-  std::map<std::string, peer> peers_;       ///< The unreached ones, by address.
+  std::map<link_id, std::string> attempts_; ///< Addresses of links that are not open.
+  std::map<std::string, peer> peers_;       ///< Unreached peers, by address.
 };
 
 } // namespace troupe::detail

@@ -1,4 +1,4 @@
-// uplink: a coordinator_handle that stands for the coordinator in another process.
+// An uplink is a coordinator_handle that stands for the coordinator in another process.
 #include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -56,7 +56,7 @@ struct uplink_shell {
       return;
     const bool was_open = std::exchange(is_open, false);
     link.reset();
-    // A member that was admitted once is not rejected for good: a new link cures garbage on a link.
+    // A process accepted once is not turned away for good: a new link cures garbage on a link.
     if (!was_open && reaction_to(why.code) == reaction::stop) {
       turned_away = true;
       if (refused)

@@ -16,13 +16,14 @@ namespace troupe {
 
 namespace {
 
-// Long enough for a server to be replaced meanwhile.
+// Long enough to replace a server during a pull.
 constexpr std::chrono::minutes pull_timeout{2};
 
 struct evaluator_state {
   evaluator_state() = default;
 
-  /// Returns a pull of all dense tables, and of the rows that the evaluator wants of sparse ones.
+  /// Returns a pull request for the dense tables and for the sparse tables' rows that the evaluator
+  /// needs.
   result<pull_request> question() {
     pull_request everything;
     everything.latest = true;

@@ -1,4 +1,4 @@
-// The evaluator: pulls the present parameters and lets the user's evaluator look at them.
+// Evaluates a job's model: pulls the present parameters and runs the user's evaluator on them.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -12,28 +12,29 @@
 
 namespace troupe {
 
-/// The result of one evaluation.
+/// Result of one evaluation.
 struct evaluation_message {
-  std::uint64_t number = 0;                   ///< The one it was asked under.
-  std::optional<evaluation> found;            ///< Nullopt: the graph has no evaluator.
-  std::vector<std::vector<float>> parameters; ///< One array for each table; the rows of sparse ones
-                                              ///< are those that the evaluator named.
-  std::string failed;                         ///< Not empty: why there is no evaluation.
+  std::uint64_t number = 0;                   ///< The number that it was requested with.
+  std::optional<evaluation> found;            ///< Nullopt if the graph has no evaluator.
+  std::vector<std::vector<float>> parameters; ///< One array for each table; of a sparse table only
+                                              ///< the rows that the evaluator named.
+  std::string failed;                         ///< Not empty: why the evaluation failed.
 };
 
-/// Judges one number after the other; `done` is called on its thread.
+/// Runs an evaluation for each number that it receives; calls `done` on its thread.
 using evaluator_handle = caf::typed_actor<caf::reacts_to<evaluate_atom, std::uint64_t>>;
 
-/// `own_thread`: else the evaluator computes on the scheduler's threads, where it keeps others
-/// waiting.
+/// Spawns an actor that runs evaluations. `own_thread`: if false, the evaluator computes on the
+/// scheduler's threads, where it keeps other actors waiting.
 evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv values,
                                  evaluator_factory make,
                                  std::function<void(evaluation_message)> done,
                                  bool own_thread = true);
 
-/// Ends an evaluator that has its own thread, and waits until it has ended. Call it before the
-/// system ends: the system waits for that thread while a handle of the evaluator exists, and CAF's
-/// clock holds one for as long as a request of the evaluator may take.
+/// Ends `evaluator`, which has its own thread, and blocks until it has ended. Call it before the
+/// actor system ends, which waits for that thread until no reference to `evaluator` is left. CAF's
+/// clock holds one for as long as a request of `evaluator` may take, so its timeouts are cancelled
+/// here.
 void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator);
 
 } // namespace troupe

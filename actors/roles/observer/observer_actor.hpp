@@ -1,4 +1,5 @@
-// The launcher's member of the cluster: says which processes died, hears how the job stands.
+// Runs the launcher's member of the cluster, which reports dead processes and receives the state of
+// the job.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -10,8 +11,8 @@
 
 namespace troupe {
 
-/// A member. It reports the board's observer_status at once when it is sent `tick_atom`, else every
-/// report_interval, and tells `values`, if not null, of each new view.
+/// A member that reports the observer_status of `board`, at once on `tick_atom` and otherwise every
+/// report_interval. It sends each new view to `values` unless that is null.
 using observer_handle = member_handle::extend<caf::reacts_to<tick_atom>>;
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,

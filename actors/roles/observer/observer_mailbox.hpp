@@ -1,4 +1,4 @@
-// The observer actor and the launcher's main thread exchange their news here.
+// Exchanges data between the observer actor and the launcher's main thread.
 #pragma once
 
 #include "serialization/messages.hpp"
@@ -11,23 +11,23 @@
 
 namespace troupe {
 
-/// The coordinator's newest word on the job.
+/// The state of the job as the coordinator reports it.
 struct job_update {
   job_status desired_state;
   std::uint64_t term = 0;
   bool stop = false;
   std::string failed;
-  std::uint64_t sequence = 0; ///< Number of this desired state within the term.
+  std::uint64_t sequence = 0; ///< The message's number within the term.
 };
 
 /// Thread-safe.
 class observer_mailbox {
 public:
-  /// The newest orders; nullopt before the first.
+  /// Returns the newest update; nullopt before the first.
   std::optional<job_update> latest() const;
   void publish(job_update what);
 
-  /// Changes the observer's next status.
+  /// Changes the content of the next reports.
   void update(const std::function<void(observer_status&)>& change);
   observer_status report() const;
 

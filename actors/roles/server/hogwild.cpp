@@ -38,7 +38,7 @@ result<void> shared_tables::check(const range& where) const {
   if (where.table.value >= tables_.size())
     return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
   const auto& spec = job_.tables[where.table.value];
-  // A piece is a whole table: the state of a part of one would not be contiguous.
+  // A piece must be a whole table: the optimiser state of a part would not be contiguous.
   if (where.first != 0 || where.count != spec.size())
     return {errc::shape_mismatch, "hogwild takes whole tables; '" + spec.name + "' has "
                                     + std::to_string(spec.size()) + " elements"};
@@ -129,7 +129,7 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
   return {
     [&state](const request& what) -> caf::result<reply> {
       reply answer;
-      if (what.pull) // Before the push is applied.
+      if (what.pull) // Checked before the push is applied.
         if (auto valid = state.tables->check(what.pull->ranges); !valid)
           return to_caf(valid.error());
       if (what.push) {
@@ -191,7 +191,7 @@ struct hogwild_server_state {
   pointer self = nullptr;
   std::shared_ptr<shared_tables> tables;
   member_port port;
-  std::vector<desired_chain> chains; ///< One: there is one memory, whatever becomes of it.
+  std::vector<desired_chain> chains; ///< One chain; its generations share one memory.
   std::vector<clock_entry> workers;
 
   static inline const char* name = "hogwild_server";

@@ -1,6 +1,6 @@
-// hogwild: values that the threads of one process write without locks (Recht, Re, Wright, Niu
-// 2011). Each worker has a kv of its own in front of the one memory, so that their steps run in
-// parallel; a member reports to the coordinator as a server would.
+// Holds values that the threads of one process write without locks: hogwild (Recht, Re, Wright,
+// Niu 2011). Each worker has its own kv in front of the shared memory, so that steps run in
+// parallel. A member reports to the coordinator as a server would.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -15,19 +15,20 @@
 namespace troupe {
 
 /// Values and optimiser state that threads share. Elements are read and written as relaxed atomics:
-/// an update may overwrite a part of another one. There are no versions, and no exactly-once.
+/// an update may overwrite a part of another one. There are no versions and no exactly-once
+/// updates.
 class shared_tables {
 public:
-  /// Filled by the tables' initialisers.
+  /// Fills the values with the tables' initialisers.
   explicit shared_tables(const job_spec& job);
   ~shared_tables();
 
-  /// Takes the optimiser step of each piece and marks the batch.
-  /// Errors: non_finite (names worker and table; nothing has changed), shape_mismatch.
+  /// Takes the optimiser step of each piece and adds the batch to the applied batches.
+  /// Errors: non_finite (names worker and table; no value changed), shape_mismatch.
   result<void> apply(const push_request& what);
-  /// Whether read() could copy them. Errors: shape_mismatch.
+  /// Checks whether read() can copy the ranges. Errors: shape_mismatch.
   result<void> check(const std::vector<range>& ranges) const;
-  /// Copies of the ranges. Errors: shape_mismatch.
+  /// Returns copies of the ranges. Errors: shape_mismatch.
   result<std::vector<piece>> read(const std::vector<range>& ranges);
 
   const job_spec& job() const { return job_; }
@@ -42,16 +43,16 @@ private:
   job_spec job_;
   std::vector<std::unique_ptr<table>> tables_;
   std::shared_ptr<buffer_pool> pool_;
-  mutable std::mutex mutex_; ///< Of what follows; never of values.
+  mutable std::mutex mutex_; ///< Guards the members below, not the values.
   batch_set marks_;
   server_counters counters_;
 };
 
-/// A kv in front of `tables`; spawn one for each worker. A request is applied and answered as a
-/// whole or refused as a whole. Views are ignored.
+/// Spawns a kv in front of `tables`; each worker needs its own. A request is applied and answered
+/// as a whole or refused as a whole. Views are ignored.
 router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
 
-/// Reports `tables` as server 0.
+/// Spawns a member that reports `tables` to the coordinator as a server; `self` is server 0.
 member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,
                                    std::shared_ptr<shared_tables> tables,
                                    coordinator_connector connect);

@@ -1,4 +1,4 @@
-// Requests and what follows from them; replica_host_state.cpp has what it holds and copies of it.
+// Handles requests and messages of a replica; replica_host_state.cpp handles its state and copies.
 #include "actors/roles/server/replica_host.hpp"
 
 #include "base/clock.hpp"
@@ -54,7 +54,8 @@ void replica_host::pull(request_token token, replica_effects& effects) {
   replica_->pull(token, what, now(), effects);
 }
 
-// Carrying out an effect may append more. A pull follows when the push of its request is done.
+// Carries out effects, each of which may append more. A pull follows when its request's push is
+// done.
 void replica_host::carry_out(replica_effects& effects) {
   for (std::size_t i = 0;;) {
     while (i < effects.size() && !broken_) {
@@ -81,13 +82,14 @@ void replica_host::run(step_effect& effect, replica_effects& more) {
   record(pushes);
 }
 
-/// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
+/// Adds a push that has passed all checks to the update buffer. It counts as applied, and it is
+/// applied before any values are read.
 void replica_host::admit(step_effect& effect, replica_effects& more) {
   auto& push = effect.pushes.front();
   if (auto valid = values_->admit(effect.what, *push); !valid)
     return replica_->discarded(valid.error(), now(), more);
   if (admitted_.empty())
-    context_->self->send(context_->self, step_atom_v); // Behind the requests that wait already.
+    context_->self->send(context_->self, step_atom_v); // After the requests that wait already.
   gathered_.push_back(std::move(push));
   const push_request* const pushed = gathered_.back().get();
   admitted_.push_back({effect.what, pushed});
@@ -131,7 +133,7 @@ void replica_host::run(acknowledge_effect& effect, replica_effects&) {
 
 void replica_host::run(refuse_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.request.value);
-  // Who has its receipt is to ask for the values again, alone.
+  // If the push is done, its worker gets the push reply and then pulls again, alone.
   if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
     deliver(effect.request);
   else if (auto ended = requests_.extract(effect.request.value))
@@ -166,7 +168,7 @@ void replica_host::run(cut_effect& effect, replica_effects&) {
     .then(
       [this, during, alive = std::weak_ptr{alive_}](const checkpoint_part& written) {
         if (alive.expired() || during != loading_)
-          return; // Those partitions are not ours any more.
+          return; // Another generation has begun.
         part_ = written;
         context_->report();
       },
@@ -231,7 +233,7 @@ void replica_host::take(const member_id& from, const copy_request& what, replica
   if (!outgoing_ || outgoing_->to != from || outgoing_->config != what.config) {
     const auto index = replica_->copy_for(from, what.config);
     if (!index && what.config > replica_->status().config)
-      early_request_ = {from, what}; // Else it would come again only after copy_patience.
+      early_request_ = {from, what}; // Kept, as it is sent again only after copy_patience.
     if (!index)
       return;
     apply_admitted();

@@ -1,5 +1,5 @@
-// What a server does for one of its replicas: carries its effects out on the values, on files and
-// on other servers.
+// Runs one replica of a server: carries out its effects on the values, on files and on other
+// servers.
 #pragma once
 
 #include "actors/protocol/server/replica.hpp"
@@ -23,7 +23,7 @@
 
 namespace troupe {
 
-/// What the replicas of one server share. A part of the state of its actor.
+/// State that the replicas of one server share; part of the server actor's state.
 struct server_context {
   using handle = server_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>>;
   using pointer = handle::pointer;
@@ -34,11 +34,11 @@ struct server_context {
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
   reply_batcher answers;
   std::function<void(const member_id& to, replica_message what)> send;
-  std::function<void()> report; ///< What is to be reported changed.
+  std::function<void()> report; ///< Sends a status; called when it has changed.
 };
 
-/// A part of the state of the server's actor. Answers of others find it by `alive`, which ends with
-/// it.
+/// Hosts one replica; part of the server actor's state. Callbacks check `alive_`, which ends with
+/// the host, before they use it.
 class replica_host {
 public:
   replica_host(server_context& context, chain_id chain) : context_(&context), chain_(chain) {}
@@ -47,26 +47,27 @@ public:
 
   void reconcile(const chain_metadata& record,
                  const std::shared_ptr<const desired_server>& desired_state);
-  /// The request is of this chain.
+  /// Handles a request for this chain.
   void ask(responder by, request what);
   void receive(const replica_message& what);
   void tick();
-  /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
+  /// Applies the gathered pushes; called when the mailbox has no more of them or when
+  /// server_options::apply_batch were gathered.
   void end_gathering();
   void fail_open(const failure& why);
-  /// What was recorded so far outlives the process.
+  /// Writes the trace so far, so that it outlives the process.
   void flush_record();
   replica_status report() const;
-  server_counters counters() const; ///< Of all generations.
+  server_counters counters() const; ///< Sums over all generations.
   chain_status status() const;
 
 private:
   struct open_request {
     responder by;
-    request what; ///< Without the push once that was taken.
+    request what; ///< Its push is moved out when it is handled.
     reply answer;
-    step_header pushed{};           ///< That push's, ...
-    std::uint64_t base_version = 0; ///< ... for the record.
+    step_header pushed{};           ///< The push's, for the trace.
+    std::uint64_t base_version = 0; ///< The push's, for the trace.
   };
   struct outgoing_copy {
     member_id to;
@@ -100,7 +101,7 @@ private:
   result<void> check(const request& what);
   result<void> check(const push_request& push);
 
-  // -- what it holds --
+  // -- state of the replica --
   void begin_generation(const chain_metadata& record, const chain_config& newest,
                         const desired_server& what);
   void begin_record(const partitions& here, std::uint64_t base_checkpoint);
@@ -118,7 +119,7 @@ private:
   void reconcile_checkpoint();
   server_counters counters_of_state() const;
 
-  // -- what it keeps for itself --
+  // -- states kept on disk --
   using local_ptr = std::shared_ptr<storage::local_state>;
   bool is_durable() const { return desired_state_->job.durability == durability_mode::log; }
   bool keeps_states() const;
@@ -151,36 +152,36 @@ private:
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   chain_metadata record_;
-  /// The newest ones, which all replicas of a server share.
+  /// The newest desired state, which all replicas of the server share.
   std::shared_ptr<const desired_server> desired_state_ = std::make_shared<const desired_server>();
-  generation_id generation_;  ///< Of what it holds or loads.
-  generation_id history_;     ///< Of the job, in which that one began.
-  std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
+  generation_id generation_;  ///< The generation that it holds or loads.
+  generation_id history_;     ///< The job's, in which `generation_` began.
+  std::uint64_t loading_ = 0; ///< Grows with each generation; identifies a load.
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;
   std::optional<trace_recorder> recorder_;
-  bool is_bsp_ = false;                     ///< Some table is.
-  std::optional<time_point> unnamed_since_; ///< No configuration gives it a part.
+  bool is_bsp_ = false;                     ///< Whether any table is.
+  std::optional<time_point> unnamed_since_; ///< When configurations ceased to name it.
 
   std::unordered_map<std::uint64_t, open_request> requests_;
-  std::deque<request_token> pulls_due_; ///< Their pushes are done.
+  std::deque<request_token> pulls_due_; ///< Pulls whose pushes are done.
   std::vector<block_store::admitted_push> admitted_;
-  std::deque<std::shared_ptr<const push_request>> gathered_; ///< Those of admitted_.
+  std::deque<std::shared_ptr<const push_request>> gathered_; ///< The pushes of admitted_.
   std::uint64_t next_token_ = 1;
   std::optional<outgoing_copy> outgoing_;
-  /// Its sender was told of its epoch first.
+  /// A copy request for a configuration that only its sender has heard of so far.
   std::optional<std::pair<member_id, copy_request>> early_request_;
   std::optional<copy_in_progress> incoming_;
   time_point copy_asked_at_{0};
-  bool copy_waits_ = false;               ///< For what it has kept, or until the last copy is kept.
-  std::vector<partition_image> own_past_; ///< Of this generation, from before a restart.
+  bool copy_waits_ = false;               ///< Until kept state is read or the last copy is kept.
+  std::vector<partition_image> own_past_; ///< This generation's, kept before a restart.
 
-  std::optional<storage::write_ahead_log> log_; ///< Of the newest base.
+  std::optional<storage::write_ahead_log> log_; ///< The newest base's.
   std::uint64_t base_ = 0;    ///< Number of the newest base that was begun; 0: none.
-  std::uint64_t kept_at_ = 0; ///< The checkpoint for which it kept a state last.
-  /// Its generation began with what it had kept, and that was all that the chain had acknowledged.
+  std::uint64_t kept_at_ = 0; ///< The last checkpoint for which it kept a state.
+  /// True: its generation began with kept state that had everything the chain had acknowledged.
   bool recovered_ = false;
-  bool broken_ = false; ///< Its log cannot be written: it does nothing any more.
+  bool broken_ = false; ///< Its log cannot be written, so it has stopped.
 
   std::uint64_t checkpoint_cut_ = 0;
   std::uint64_t checkpoint_failed_ = 0;
@@ -188,7 +189,7 @@ private:
   checkpoint_part part_;
   std::string failed_;
   std::uint64_t unreadable_ = 0;
-  server_counters former_; ///< Of states before the present one.
+  server_counters former_; ///< Sums over states before the present one.
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
 };

@@ -1,5 +1,5 @@
-// What a replica keeps for itself on its server's disk, and begins with when the server starts
-// again: bases, and in jobs of durability `log` what came after them (storage/local_state.hpp).
+// Keeps states of a replica on its server's disk, to begin with them when the server starts again
+// (storage/local_state.hpp). They are bases and, in jobs of durability `log`, the entries since.
 #include "actors/open_requests.hpp"
 #include "actors/roles/server/replica_host.hpp"
 #include "actors/tables/log_replay.hpp"
@@ -14,8 +14,8 @@ namespace troupe {
 
 namespace {
 
-/// Replays one log, then ends. It takes about as long as the log's steps took, and the server has
-/// to report.
+/// Replays one log, then ends. It takes about as long as the log's steps took, and the server must
+/// report meanwhile.
 using replayer = caf::typed_actor<
   caf::replies_to<read_atom, job_spec, std::shared_ptr<storage::local_state>>::with<replica_past>>;
 
@@ -34,7 +34,8 @@ replayer::behavior_type run_replayer(replayer::pointer self,
 
 } // namespace
 
-/// A dense table changes everywhere in each step, so that an old state of it saves nothing.
+/// Returns whether the replica keeps states on disk. Each step changes all of a dense table, so an
+/// old state of it makes no copy smaller.
 bool replica_host::keeps_states() const {
   const auto& job = desired_state_->job;
   return context_->storage && !context_->options.directory.empty()
@@ -43,7 +44,7 @@ bool replica_host::keeps_states() const {
 
 // -- keeping --
 
-/// What may be taken with the cut: the newest base, begun with its log; none where it keeps none.
+/// Returns a cut. If the replica keeps states, the cut is its newest base, whose log begins here.
 storage::cut replica_host::cut_of(std::uint64_t checkpoint, std::vector<partition_image> images) {
   storage::cut what{checkpoint, chain_, std::move(images)};
   if (!keeps_states())
@@ -52,14 +53,14 @@ storage::cut replica_host::cut_of(std::uint64_t checkpoint, std::vector<partitio
   if (base_ == 0)
     base_ = storage::newest_kept(options.directory, {options.self.index}, chain_);
   what.base = storage::base_id{++base_, history_, generation_, recovered_};
-  // Who takes up a bsp clock again needs the values of before it: so the log has to have its entry.
+  // Resuming a bsp clock needs the values before it, so the logs must have that clock's entry.
   what.bases_from = is_bsp_ && is_durable() && base_ > 1 ? base_ - 1 : base_;
   if (is_durable())
     begin_log();
   return what;
 }
 
-/// With what the values lack so far.
+/// Begins the newest base's log with the entries that the values lack so far.
 void replica_host::begin_log() {
   const auto& options = context_->options;
   auto log = storage::begin_log(options.directory, {options.self.index}, chain_, base_);
@@ -74,7 +75,7 @@ void replica_host::begin_log() {
       return break_off(written.error());
 }
 
-/// Then calls `then`, unless another generation began meanwhile.
+/// Writes a base, then calls `then` unless another generation has begun meanwhile.
 void replica_host::keep(std::vector<partition_image> images,
                         std::function<void(const result<void>&)> then) {
   auto what = cut_of(0, std::move(images));
@@ -92,7 +93,7 @@ void replica_host::keep(std::vector<partition_image> images,
       });
 }
 
-/// A state for a later start, about as often as the head writes its part of a checkpoint.
+/// Keeps a state for a later start, about as often as the head writes its part of a checkpoint.
 void replica_host::keep_present() {
   if (!keeps_states() || replica_->state() == nullptr || copy_waits_ || unnamed_since_
       || desired_state_->checkpoint <= kept_at_)
@@ -100,7 +101,7 @@ void replica_host::keep_present() {
   kept_at_ = desired_state_->checkpoint;
   apply_admitted();
   keep(values_->pin(replica_->state()->partitions()), [this](const result<void>& done) {
-    if (!done) // What it has kept before is still there.
+    if (!done) // The state kept before is still there.
       log(done.error().text);
     if (const auto& waits = context_->options.waits)
       waits("kept-" + std::to_string(chain_.value), done ? "" : done.error().text);
@@ -117,17 +118,17 @@ void replica_host::run(take_back_effect& effect, replica_effects&) {
     break_off(written.error());
 }
 
-/// It must not acknowledge anything that its log lacks.
+/// Stops the replica, because it must not acknowledge entries that its log lacks.
 void replica_host::break_off(const failure& why) {
   broken_ = true;
   fail_open({errc::not_ready, "the server cannot write its log"});
   give_up(why.text);
 }
 
-// -- beginning with it --
+// -- beginning with a kept state --
 
-/// A chain whose servers have all ended goes on with what one of them has kept; with the checkpoint
-/// where that is of no use.
+/// Continues a chain whose servers have all ended with the state that this server kept. Falls back
+/// to the checkpoint if the kept state is of no use.
 void replica_host::recover(const job_spec& job, const partitions& here,
                            const chain_metadata& record) {
   const auto instead = [this, job, here,
@@ -171,7 +172,8 @@ void replica_host::replay(const job_spec& job, local_ptr kept,
       });
 }
 
-/// `then` gets null, and why, where nothing of this job's history is there.
+/// Reads the kept state for `then`. If it has none of this job's history, `then` gets null and the
+/// reason.
 void replica_host::read_kept(const job_spec& job, const partitions& here,
                              std::function<void(local_ptr, const std::string&)> then) {
   context_->self->request(context_->storage, storage_timeout, read_atom_v, chain_, job, here)
@@ -188,7 +190,7 @@ void replica_host::read_kept(const job_spec& job, const partitions& here,
       });
 }
 
-/// For a joiner, which then asks for less of a copy.
+/// Reads the kept state of a joiner, which then asks for less of a copy.
 void replica_host::read_own_past(const job_spec& job, const partitions& here) {
   if (!keeps_states())
     return;
@@ -200,7 +202,8 @@ void replica_host::read_own_past(const job_spec& job, const partitions& here) {
   });
 }
 
-/// The state that a generation begins with is there.
+/// Begins a generation with this state. A replica that writes a log first keeps the state as the
+/// log's base.
 void replica_host::found(std::shared_ptr<table_store> values, std::vector<shard_partition> held) {
   const auto begin_now = [this, values, held](const result<void>& kept) {
     if (!kept)

@@ -1,4 +1,5 @@
-// What a server holds of a chain: loaded from a checkpoint, filled, or copied from another replica.
+// Makes the state of a replica: loads it from a checkpoint, fills it, or copies it from another
+// replica.
 #include "actors/open_requests.hpp"
 #include "actors/roles/server/replica_host.hpp"
 #include "actors/tables/gradient_sum.hpp"
@@ -17,16 +18,16 @@ namespace troupe {
 
 namespace {
 
-/// A chain takes a server that was silent back within seconds of hearing it again, and sends it
-/// only what its past state lacks.
+/// Time for which a replica that no configuration names keeps its state. A chain takes a silent
+/// server back within seconds of its next status, and sends it only data that its past state lacks.
 constexpr std::chrono::seconds unnamed_time{30};
 
-/// What of a copy has not come by then is asked for again. A part may be larger by one block.
+/// Time after which missing parts of a copy are requested again. A part may be larger by one block.
 const std::chrono::nanoseconds copy_patience =
   std::chrono::seconds{1} + time_for_payload(2 * copy_parts_ahead * copy_part_bytes);
 
-/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, in
-/// which the server has to report.
+/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, and the
+/// server must report meanwhile.
 using filler =
   caf::typed_actor<caf::replies_to<read_atom, job_spec,
                                    std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
@@ -38,7 +39,7 @@ filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buf
   }};
 }
 
-/// Of a push of all dense tables, over 8 MB/s at least.
+/// Returns the time that a push of all dense tables takes at 8 MB/s.
 std::chrono::milliseconds time_for_entry(const job_spec& job) {
   std::uint64_t floats = 0;
   for (const auto& table : job.tables)
@@ -58,11 +59,11 @@ bool starts_generation(const chain_config& config, const member_id& who) {
 
 } // namespace
 
-// -- the coordinator's word --
+// -- desired state --
 
 void replica_host::reconcile(const chain_metadata& record,
                              const std::shared_ptr<const desired_server>& desired_state) {
-  const auto mine = desired_state; // Outlives newer ones.
+  const auto mine = desired_state; // Held, because desired_state_ may change below.
   const auto& what = *mine;
   const bool other_workers = what.workers != desired_state_->workers;
   record_ = record;
@@ -74,11 +75,11 @@ void replica_host::reconcile(const chain_metadata& record,
   else if (!unnamed_since_)
     unnamed_since_ = now();
   const bool is_other = newest.generation != generation_;
-  // It takes the place of a founder, and was told of this generation when it was none.
+  // True if it replaces a founder, but heard of this generation when it was no founder.
   const bool is_late = !is_other && newest.generation != record.active.generation
                        && starts_generation(newest, self) && replica_
                        && !replica_->status().complete;
-  // Who has no part in the generation to come seals the one before.
+  // A replica without a part in the next generation only seals the one before.
   if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
     begin_generation(record, newest, what);
   if (!replica_ || broken_)
@@ -93,12 +94,13 @@ void replica_host::reconcile(const chain_metadata& record,
       replica_->set_workers(what.workers, now(), effects);
     replica_->reconcile(record, now(), effects);
   });
-  if (const auto early = std::exchange(early_request_, std::nullopt)) // All steps are taken now.
+  if (const auto early = std::exchange(early_request_, std::nullopt)) // All steps are done now.
     decide([&](replica_effects& effects) { take(early->first, early->second, effects); });
   reconcile_checkpoint();
 }
 
-/// What it holds is of no use to anyone: it goes on as one that never had a part.
+/// Frees the state if no configuration has named this replica for `unnamed_time`. It goes on as if
+/// it had never had a part.
 void replica_host::free_if_unnamed() {
   if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
     return;
@@ -114,7 +116,7 @@ void replica_host::reconcile_checkpoint() {
   if (!replica_->leads())
     return keep_present();
   if (is_bsp_ && replica_->state()->bsp_clocks() > desired_state_->checkpoint_clock) {
-    checkpoint_failed_ = desired_state_->checkpoint; // The others may have cut at that clock.
+    checkpoint_failed_ = desired_state_->checkpoint; // Other chains may have cut at that clock.
     checkpoint_failure_ = "the clock of the cut had passed when the order came";
     context_->report();
     return;
@@ -130,7 +132,7 @@ void replica_host::begin_generation(const chain_metadata& record, const chain_co
   fail_open({errc::rolled_back, "the server restores its partitions"});
   apply_admitted();
   generation_ = newest.generation;
-  history_ = what.generation; // Orders of the next one may come while this one loads.
+  history_ = what.generation; // Saved, as `desired_state_` may change during a load.
   ++loading_;
   former_.add(counters_of_state());
   replica_.reset();
@@ -156,7 +158,7 @@ void replica_host::begin_generation(const chain_metadata& record, const chain_co
     read_own_past(what.job, here);
 }
 
-/// Where it takes part in a generation again, its file goes on.
+/// Begins the trace of a generation. If the replica takes part in it again, its file goes on.
 void replica_host::begin_record(const partitions& here, std::uint64_t base_checkpoint) {
   const auto& options = context_->options;
   const storage::trace_header header{options.job,     chain_,       generation_,
@@ -165,7 +167,7 @@ void replica_host::begin_record(const partitions& here, std::uint64_t base_check
     recorder_.emplace(*options.record, header);
 }
 
-// -- what members begin with --
+// -- initial state of members --
 
 void replica_host::load(const job_spec& job, const partitions& here, const chain_metadata& record) {
   if (fingerprint(job) != context_->options.job)
@@ -236,14 +238,14 @@ void replica_host::restored(const job_spec& job, const std::vector<partition_ima
   found(*std::move(read), marks_of(images));
 }
 
-/// The generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
+/// Reports that the generation cannot begin. `bad_checkpoint`: the checkpoint at fault; 0: none.
 void replica_host::give_up(std::string why, std::uint64_t bad_checkpoint) {
   failed_ = std::move(why);
   unreadable_ = bad_checkpoint;
   context_->report();
 }
 
-/// Without values: it has to join.
+/// Begins the generation. A replica without values has to join.
 void replica_host::begin(std::shared_ptr<table_store> values,
                          const std::vector<shard_partition>& held) {
   values_ = std::move(values);
@@ -263,7 +265,7 @@ void replica_host::begin(std::shared_ptr<table_store> values,
   });
 }
 
-/// Orders that came while it was loading.
+/// Applies desired state that came during the load.
 void replica_host::go_on() {
   reconcile(record_, desired_state_);
   context_->report();
@@ -363,9 +365,9 @@ void replica_host::install(const member_id& from, replica_effects& effects) {
                   from.index));
   auto read = table_store::restored(desired_state_->job, *images, context_->pool);
   if (!read)
-    return; // Another one will be asked for.
+    return; // The replica will ask for another copy.
   auto first = copy.first();
-  first.image = {}; // Only what it says of the whole is needed.
+  first.image = {}; // Only its data about the whole copy is needed.
   if (!writes_log())
     return put_in_place(first, *std::move(read), marks_of(*images), effects);
   copy_waits_ = true;

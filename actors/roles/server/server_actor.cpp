@@ -76,7 +76,8 @@ struct server_shell {
     shared.answers.send(self);
   }
 
-  /// To whom nobody has an address is lost, like anything between replicas may be.
+  /// Sends a message to a replica. A message to an unknown address is lost, as any message between
+  /// replicas may be.
   void send(const member_id& to, replica_message what) {
     const auto where = std::ranges::find(servers, to, &server_address::server);
     if (where == servers.end() || !shared.options.to_peer)
@@ -159,7 +160,7 @@ struct server_shell {
     port.send(std::move(body));
   }
 
-  // Also the resolution of a waiting pull's patience.
+  // Also the resolution at which waiting pulls time out.
   static constexpr std::chrono::milliseconds tick_interval{50};
 
   pointer self = nullptr;
@@ -168,7 +169,7 @@ struct server_shell {
   std::map<chain_id, std::unique_ptr<replica_host>> replicas;
   std::vector<server_address> servers;
   std::map<member_id, replica_sink> peers;
-  std::vector<chain_status> told; ///< In the last report.
+  std::vector<chain_status> told; ///< As last reported.
 
   static inline const char* name = "server";
 };

@@ -1,6 +1,6 @@
-// A server: the kv that holds values, and a member of the cluster. It hosts the replicas that
-// it is told to: loads or copies their partitions, applies pushes and passes them on, answers
-// pulls, and hands cuts to its checkpointer.
+// Runs a server, the last kv of the data path and a member of the cluster. It hosts the replicas
+// that the coordinator assigns to it. It loads or copies their partitions, applies pushes and
+// passes them on, answers pulls, and hands cuts to its checkpointer.
 #pragma once
 
 #include "actors/checkpointer.hpp"
@@ -24,35 +24,35 @@ namespace troupe {
 
 struct server_options {
   member_id self;
-  std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
-  std::string address;   ///< Where other processes reach its kv; empty within one process.
-  /// Finds the servers that have replicas of the same chains.
+  std::uint64_t job = 0; ///< Fingerprint of the job that this process was started for.
+  std::string address;   ///< Address of its kv for other processes; empty if there are none.
+  /// Makes senders to the servers that have replicas of the same chains.
   std::function<replica_sink(const server_address&)> to_peer{};
   shard_options shard{};
   chain_options chain{};
-  /// Pushes of asp and ssp tables that wait in the mailbox together are applied in one pass over
-  /// memory, at most so many. More: less memory traffic under load, longer until the first of them
-  /// may be read.
+  /// Most pushes of asp and ssp tables that are applied in one pass over memory; they waited in the
+  /// mailbox together. More: less memory traffic under load, longer until the first of them may be
+  /// read.
   std::size_t apply_batch = 1;
-  /// Where it keeps states of its replicas for itself (storage/local_state.hpp); empty: nowhere.
+  /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
-  std::function<void(const std::string&)> log{}; ///< Lines for a person; null: for nobody.
-  notice_sink waits{};                           ///< What it cannot do for now.
-  std::optional<record_options> record{};        ///< Nullopt: what it applies is not written down.
-  bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
-  std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
+  std::function<void(const std::string&)> log{}; ///< Called with lines for a person; may be null.
+  notice_sink waits{};                           ///< Gets notices of tasks that fail at present.
+  std::optional<record_options> record{};        ///< Nullopt: no trace is written.
+  bool own_thread = true; ///< Fills partitions and replays logs on threads of their own.
+  std::function<time_point()> boot_clock = boot_now; ///< Tests may replace it.
 };
 
-/// A kv, a replica_sink and a member.
+/// Is a kv, a replica_sink and a member.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
-/// Lifetime:  until desired_state::stop; open requests then fail with peer_lost.
-/// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
-///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
-///            chain in which it has no part any more for half a minute.
+/// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
+/// Capacity:  open requests: a few for each worker. Values: the job's tables, up to three times
+///            while a checkpoint or a copy is made (present, previous of bsp, pinned). Values of a
+///            chain that it has left stay for half a minute.
 using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<desired_state>>;
 
-/// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
+/// Spawns a server, which reports at once. `storage`: null if the job keeps no checkpoints.
 server_handle spawn_server(caf::actor_system& system, server_options options,
                            coordinator_connector connect, checkpointer storage);
 

@@ -37,7 +37,7 @@ void trace_recorder::applied(time_point now, std::uint64_t version,
     const auto& step = steps[i];
     auto record = record_of(now, step);
     record.version = version;
-    // A bsp gradient is computed from the very values that it is applied to.
+    // A bsp gradient is computed from the same values that it is applied to.
     record.base_version = is_clock ? version - 1 : pushes.front()->base_version;
     record.slot = static_cast<std::uint16_t>(i);
     record.slots = static_cast<std::uint16_t>(steps.size());

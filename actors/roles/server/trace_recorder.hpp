@@ -1,5 +1,5 @@
-// Writes down what one replica applies, and what the gradients were computed from, so that the run
-// can be computed again (training/replay.hpp).
+// Writes the trace of one replica: the pushes that it applies and the versions that their gradients
+// were computed from. A replay computes the run again from it (training/replay.hpp).
 #pragma once
 
 #include "actors/protocol/server/replica.hpp"
@@ -16,14 +16,14 @@
 namespace troupe {
 
 struct record_options {
-  std::filesystem::path directory;                ///< Exists.
-  std::function<void(std::string)> complain = {}; ///< Hears when a record ends early.
+  std::filesystem::path directory;                ///< Must exist.
+  std::function<void(std::string)> complain = {}; ///< Called when a trace ends early.
 };
 
-/// A gradient is known by its worker, that one's incarnation and the batch. A chain that applies it
-/// writes its base version down with it. One that does not (the batch was there already, or the
-/// worker died before its push arrived) may have been read for it: other chains may apply the
-/// gradient, so what was read is written down as well.
+/// A worker, its incarnation and a batch identify a gradient. A chain that applies it records its
+/// base version. A chain may not apply it: it has applied the batch before, or the worker died
+/// before its push arrived. Other chains may still apply that gradient. So this chain then records
+/// the version that was read for it.
 ///
 /// Cost: 64 bytes a push, in memory until flush().
 class trace_recorder {
@@ -31,17 +31,17 @@ public:
   trace_recorder(record_options options, storage::trace_header header);
   const storage::trace_header& header() const { return header_; }
 
-  /// `version`: with this step. `is_clock`: of bsp. A reducer's sum says one base version
-  /// for all of its batches, which is why jobs with reducers are not recorded.
+  /// Records a step. `version`: the chain's, with this step. `is_clock`: the step is a bsp clock.
+  /// A reducer's sum has one base version for all its batches, so jobs with reducers have no trace.
   void applied(time_point now, std::uint64_t version, std::span<const push_request* const> pushes,
                bool is_clock);
-  /// Values of this version went to a worker.
+  /// Notes that values of `version` were sent to a worker.
   void answered(const step_header& step, std::uint64_t version);
-  /// A push was not applied, as its batch had been.
+  /// Records a push that was not applied because its batch had been.
   void repeated(time_point now, const step_header& step, std::uint64_t base_version);
-  /// Those that may push; others' pushes will not come any more.
+  /// Records the reads of all workers but these, because only these can push any more.
   void set_workers(time_point now, const std::vector<clock_entry>& workers);
-  /// Plain writes of some KiB into the system's cache: no actor is needed for them.
+  /// Writes some KiB into the system's cache, which needs no actor of its own.
   void flush();
 
 private:
@@ -55,7 +55,7 @@ private:
   record_options options_;
   storage::trace_header header_;
   storage::trace_writer file_;
-  std::deque<open_read> reads_; ///< Of batches that were not pushed yet.
+  std::deque<open_read> reads_; ///< Reads for batches that were not pushed yet.
 };
 
 } // namespace troupe

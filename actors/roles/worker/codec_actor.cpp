@@ -19,10 +19,10 @@ namespace troupe {
 
 namespace {
 
-// The router brings requests through failovers; only a cluster that is stuck for good passes this.
+// The router retries after failovers, so only a cluster that is stuck for good exceeds this.
 constexpr std::chrono::minutes request_end{10};
 
-// -- the end of workers --
+// -- the pushing end --
 
 struct codec_shell {
   using handle = router_handle::extend<caf::reacts_to<tick_atom>>;
@@ -100,7 +100,7 @@ codec_shell::handle::behavior_type run_codec(codec_shell::pointer self, job_spec
   };
 }
 
-// -- the end of servers --
+// -- the serving end --
 
 struct expander_shell {
   using handle = kv_service::extend_with<answer_sink>;
@@ -109,7 +109,7 @@ struct expander_shell {
 
   struct open_request {
     responder by;
-    encoding pulls = encoding::f32; ///< As which its values are wanted.
+    encoding pulls = encoding::f32; ///< Encoding of the values in its reply.
   };
 
   expander_shell() = default;
@@ -122,8 +122,8 @@ struct expander_shell {
     return open;
   }
 
-  /// Asks the next kv. If no values are packed, the answers go to the responder directly. All
-  /// answers of a list take one way, so they stay in order.
+  /// Passes on a list. If no values are to be packed, its replies go straight to `to`. All replies
+  /// of a list go one way, so that they stay in order.
   void ask(request_list& what, const answer_sink& to) {
     const bool packs = std::ranges::any_of(what.items, [](const auto& each) {
       return each.what.pull && each.what.pull->packed_as != encoding::f32;
@@ -145,8 +145,7 @@ struct expander_shell {
       open_request{std::move(by), what.what.pull ? what.what.pull->packed_as : encoding::f32});
   }
 
-  /// Unpacks the request. One that cannot be unpacked is answered with an error, and false is
-  /// returned.
+  /// Unpacks a push. On failure it answers with the error, empties the request and returns false.
   bool unpack(responder by, request_message& what) {
     auto& push = what.what.push;
     const auto fine = push ? coder->unpack(*push) : result<void>{};

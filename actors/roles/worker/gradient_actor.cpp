@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-/// Turns of other actors between two gradients: those that carry out this worker's step.
+/// Most turns of other actors between two gradients; they carry out this worker's step.
 constexpr std::size_t turns_max = 16;
 
 struct gradient_state {

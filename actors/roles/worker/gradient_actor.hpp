@@ -1,5 +1,5 @@
-// Computes the gradients of one worker with the user's trainer, on a thread of its own, so that the
-// worker hears its coordinator while a batch takes long.
+// Computes the gradients of one worker with the user's trainer. It has a thread of its own, so that
+// the worker hears its coordinator during a long batch.
 #pragma once
 
 #include "actors/training/gradient_computer.hpp"
@@ -18,8 +18,8 @@ namespace troupe {
 
 /// ~~~
 /// interface gradient_actor {
-///   // Computes the gradient of one batch. One-way; tasks are done in order, and each ends with a
-///   // gradient_outcome to its sender, also where the trainer threw or could not even be made.
+///   // Computes the gradient of one batch. One-way; tasks are done in order. Each ends with a
+///   // gradient_outcome to its sender, also if the trainer threw or could not even be made.
 ///   (gradient_task)
 ///   // Says which rows a batch needs. One-way; ends with a keys_outcome to its sender.
 ///   (keys_task)
@@ -29,17 +29,18 @@ using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reac
 using gradient_receiver =
   caf::typed_actor<caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
 
-/// On whose thread trainers compute.
+/// Thread on which a trainer computes.
 enum class gradient_thread {
-  none,            ///< The scheduler's: a test schedules all actors itself.
-  own,             ///< Its own: the next gradient begins while others deal with this one.
-  inline_executor, ///< Its own; the responder's step continues there until a gradient is asked for.
+  none,            ///< The scheduler's threads, as in a test that schedules all actors itself.
+  own,             ///< Its own thread: the next gradient begins while other actors handle this one.
+  inline_executor, ///< Its own; the asker's step goes on there until the next gradient.
 };
 
-/// `keep_on_device`: gradients may stay on a device: their asker's kv is a reducer.
+/// Spawns a gradient actor. `keep_on_device`: gradients may stay on a device, as the asker's kv is
+/// a reducer.
 ///
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
-/// Capacity:  gradients while `pieces` of outcomes live.
+/// Capacity:  each gradient, as long as the `pieces` of its outcome live.
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
                                     gradient_thread where, bool keep_on_device = false);
 

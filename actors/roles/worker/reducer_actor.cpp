@@ -18,8 +18,8 @@ namespace troupe {
 
 namespace {
 
-// The router behind it brings requests through failovers; only a cluster that is stuck for good
-// passes this.
+// The router behind it retries requests after failovers, so only a cluster that is stuck for good
+// exceeds this.
 constexpr std::chrono::minutes forward_timeout{10};
 
 struct reducer_shell {
@@ -48,7 +48,7 @@ struct reducer_shell {
     return open;
   }
 
-  // Effects may be appended while they are carried out.
+  // Carries out effects, each of which may append more.
   void carry_out(reducer_effects& effects) {
     for (std::size_t i = 0; i < effects.size(); ++i) {
       auto effect = std::move(effects[i]);
@@ -79,7 +79,7 @@ struct reducer_shell {
       [settle](const caf::error& why) { settle(from_caf(why)); }, std::move(what));
   }
 
-  /// Returns one push for all. A worker computes a gradient again that stayed on a failed device.
+  /// Returns the pushes as one push. If a device fails, workers compute its gradients once more.
   result<push_ptr> as_one(const std::vector<push_ptr>& pushes) {
     if (pushes.size() == 1)
       return bring_to_host(pushes.front(), *pool);

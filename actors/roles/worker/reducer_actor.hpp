@@ -1,4 +1,4 @@
-// The reducer as an actor: a kv in front of the router of a process, for all of its workers.
+// Runs the reducer as an actor: a kv in front of a process's router, for all of its workers.
 #pragma once
 
 #include "actors/protocol/worker/reducer.hpp"
@@ -14,29 +14,29 @@
 
 namespace troupe {
 
-/// Counts the work of reducers. They write it; any thread reads it.
+/// Counts the work of reducers, which write it. Any thread may read it.
 struct reducer_tally {
-  /// `workers`: of the job, the backups among them.
+  /// `workers`: number of workers of the job, backup workers included.
   explicit reducer_tally(std::size_t workers) : left_out(workers) {}
 
-  std::atomic<std::uint64_t> sums{0};               ///< Pushes that went on as a sum.
-  std::atomic<std::uint64_t> device_sums{0};        ///< Sums that devices made.
-  std::atomic<std::uint64_t> pushes_summed{0};      ///< Batches in these.
-  std::vector<std::atomic<std::uint64_t>> left_out; ///< Rounds that ended without the worker.
+  std::atomic<std::uint64_t> sums{0};               ///< Sums that were passed on.
+  std::atomic<std::uint64_t> device_sums{0};        ///< Sums that devices computed.
+  std::atomic<std::uint64_t> pushes_summed{0};      ///< Pushes in all sums.
+  std::vector<std::atomic<std::uint64_t>> left_out; ///< By worker: rounds that ended without it.
 };
 
-/// Adds the tally to a worker's counters. `all`: also the work for all workers of the process,
-/// which one of them reports.
+/// Fills in the reducer's counters for a worker's status. `all`: with the reducer's totals, which
+/// only one of its workers reports.
 void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_counters& counters);
 
-/// Adds up the pushes of its workers, and lets them share pulls: see reducer. Pushes that name
-/// different ranges of a dense table go one by one. Gradients on devices are added up there
-/// (device_pushes.hpp); where they fail, pushes go one by one.
+/// Spawns a reducer, which adds up its workers' pushes and lets the workers share pulls. Pushes
+/// that name different ranges of a dense table go one by one. Gradients on devices are added up
+/// there (device_pushes.hpp); if the devices fail, the pushes go one by one.
 ///
-/// `own_thread`: while it waits for devices, which may take seconds, other actors go on.
+/// `own_thread`: lets other actors go on while it waits for devices, which may take seconds.
 ///
-/// Lifetime: as router_handle; `next` lives as long. Views are handed on.
-/// Capacity: the pushes of its workers, and one sum of each unanswered round.
+/// Lifetime: as router_handle; `next` lives as long. Views are passed on.
+/// Capacity: the pushes of its workers, and one sum for each round without a reply so far.
 router_handle spawn_reducer(caf::actor_system& system, job_spec job, reducer_options options,
                             router_handle next, std::shared_ptr<reducer_tally> tally,
                             bool own_thread = false);

@@ -40,7 +40,7 @@ struct router_shell {
     return open;
   }
 
-  // Effects may be appended while they are carried out.
+  // Carries out effects, each of which may append more.
   void carry_out(router_effects& effects) {
     for (std::size_t i = 0; i < effects.size(); ++i)
       std::visit([this](auto& effect) { run(effect); }, effects[i]);
@@ -74,7 +74,7 @@ struct router_shell {
       open.mapped().deliver(std::move(outcome));
   }
 
-  /// One for each server, however many chains it leads.
+  /// Returns the handle of a server, which serves all chains that the server leads.
   const kv& handle_of(const chain_entry& entry) {
     auto& known = servers[entry.head.index];
     if (!known.handle || known.incarnation != entry.head.incarnation
@@ -104,7 +104,7 @@ struct router_shell {
   std::map<std::uint32_t, server_handle> servers; ///< By index.
   std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
-  open_requests requests{request_timeout, late_replies::delivered}; // (4) of router.
+  open_requests requests{request_timeout, late_replies::delivered}; // See (4) of router.
   tick_timer timer;
 
   static inline const char* name = "router";

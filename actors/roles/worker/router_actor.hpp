@@ -1,4 +1,4 @@
-// The router as an actor: a kv in front of the kvs of all servers.
+// Runs the router as an actor: a kv in front of the kvs of all servers.
 #pragma once
 
 #include "actors/kv.hpp"

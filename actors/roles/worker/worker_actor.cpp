@@ -22,14 +22,13 @@ namespace troupe {
 
 namespace {
 
-// A step waits for other workers and for servers being replaced; only a cluster that is stuck for
-// good passes this.
+// A step waits for other workers and for servers being replaced. Only a cluster that is stuck for
+// good exceeds this.
 constexpr std::chrono::minutes step_timeout{10};
-// Gradients that were left on a device and cannot be had from it, in a row, after which it is taken
-// to be lost.
+// Gradients in a row that cannot be read from their device, after which the device counts as lost.
 constexpr int lost_max = 20;
 
-/// Returns the thread of gradients. With values pulled ahead the next gradient begins at once.
+/// Returns the trainer's thread. If values are pulled ahead, the next gradient begins at once.
 gradient_thread gradient_thread_of(const worker_options& options) {
   if (!options.own_thread)
     return gradient_thread::none;
@@ -62,7 +61,7 @@ struct worker_shell {
                                      gradient_thread_of(options), options.keep_on_device);
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
-    // The coordinator looks at all workers with each report: a thousand of them report less often.
+    // The coordinator scans all workers for each status, so a thousand workers report less often.
     constexpr std::uint32_t workers_at_full_rate = 256;
     port.report_every(report_interval * std::max(1u, options.job.workers / workers_at_full_rate));
     self->delayed_send(self, report_interval, tick_atom_v);
@@ -92,7 +91,7 @@ struct worker_shell {
     if (port.due())
       send_report();
     self->delayed_send(self, report_interval, tick_atom_v);
-    advance(); // After an error that only time cures.
+    advance(); // Retries after an error that only time cures.
   }
 
   void send_report() {
@@ -148,7 +147,7 @@ struct worker_shell {
     gradient_outcome outcome;
   };
 
-  /// Asks once it is known which rows the next step needs.
+  /// Sends a request once the rows that the next step needs are known.
   void prepare(std::optional<done_step> done, const std::optional<training_step>& next) {
     if (!is_sparse || !next)
       return ask(std::move(done), next, {});
@@ -166,7 +165,7 @@ struct worker_shell {
     ask(std::move(done), next, std::move(what.rows));
   }
 
-  /// One request: the push of a step, the pull for another one, or both.
+  /// Sends one request: the push of a step, the pull for another step, or both.
   void ask(std::optional<done_step> done, const std::optional<training_step>& next,
            std::vector<row_keys> rows) {
     request what;
@@ -203,7 +202,7 @@ struct worker_shell {
       [this, pushed, next](const caf::error& error) {
         const auto why = from_caf(error);
         if (next)
-          steps->pull_failed(next->number); // The next tick or orders try again.
+          steps->pull_failed(next->number); // The next advance() tries again.
         if (pushed)
           not_applied(*pushed, why);
         else if (reaction_to(why.code) == reaction::stop)
@@ -212,20 +211,20 @@ struct worker_shell {
       std::move(what));
   }
 
-  /// `known`: the values that the question named.
+  /// Handles pulled values. `known`: the values that the pull request named.
   void arrived(const training_step& step, const cached_ptr& known,
                const std::vector<row_keys>& rows, const pull_reply& answer) {
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
-    // Here and not in the trainer's thread, which may still be busy with an earlier step.
+    // Done here, as the trainer's thread may still be busy with an earlier step.
     auto whole = hold(options.job, *known, answer, pool);
     if (!whole)
       return fail(whole.error().text);
     if (options.delta_pulls)
       held = *whole;
     std::vector<float_ptr> all = (*whole)->tables;
-    for (const auto& x : answer.rows) // They are shared: no code writes to them.
+    for (const auto& x : answer.rows) // Not copied, as no code writes to them.
       all[x.where.table.value] = x.values;
     value_identity identity;
     if (options.keep_on_device && answer.unchanged.empty())
@@ -243,7 +242,7 @@ struct worker_shell {
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
                              std::move(found->second.rows), found->second.version,
                              std::move(found->second.identity)});
-    pulled.erase(pulled.begin(), std::next(found)); // Older ones: of steps that were dropped.
+    pulled.erase(pulled.begin(), std::next(found)); // Older entries belong to dropped steps.
   }
 
   void computed(gradient_outcome& what) {
@@ -267,12 +266,12 @@ struct worker_shell {
       counters.samples_computed += done.samples;
     }
     if (!step)
-      return advance(); // The gradient is not wanted any more.
+      return advance(); // The gradient is of no use any more.
     if (!done.failed.empty())
       return fail(done.failed);
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
-    if (!done.finite) // The batch is marked as done without an effect.
+    if (!done.finite) // The batch counts as done and changes no values.
       ++counters.pushes_refused;
     if (diverging.after(done.finite))
       return fail(divergence::text());
@@ -298,7 +297,7 @@ struct worker_shell {
       fail(std::to_string(lost_max)
            + " gradients in a row cannot be had from their device: " + why.text);
     else if (!was_lost && (reaction_to(why.code) == reaction::stop || why.code == errc::non_finite))
-      fail(why.text); // Its own check lets no such gradient pass, so something is badly wrong.
+      fail(why.text); // The worker's own check lets no such gradient pass: a grave fault.
     else
       advance();
   }
@@ -307,10 +306,10 @@ struct worker_shell {
     std::vector<float_ptr> parameters;
     std::vector<row_keys> rows;
     std::uint64_t version = 0;
-    value_identity identity; ///< Identity of the memory of dense tables that the reducer shared.
+    value_identity identity; ///< The dense tables' memory, if the reducer shared it.
   };
 
-  /// A request that waits for the keys of the rows that it asks for.
+  /// A request that waits for the keys of the rows to pull.
   struct open_question {
     std::optional<done_step> done;
     training_step next;
@@ -323,17 +322,17 @@ struct worker_shell {
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   cached_ptr nothing_held;
-  cached_ptr held;        ///< Values that delta pulls keep; else null.
-  bool is_sparse = false; ///< Some table is.
+  cached_ptr held;        ///< The last pull's values with delta pulls, else empty.
+  bool is_sparse = false; ///< Whether any table is.
   buffer_pool pool;
 
   std::optional<step_planner> steps;
   open_requests requests{step_timeout};
-  std::map<std::uint64_t, arrival> pulled; ///< By number of the step that is to be computed.
-  std::map<std::uint64_t, open_question> prepared; ///< By number of the step that is pulled for.
-  std::deque<gradient_outcome> computed_steps;     ///< More than one where steps are slowed.
-  std::size_t computing = 0;                       ///< Gradients given out.
-  time_point idle_since{0}; ///< When the last gradient was done; before one, the start.
+  std::map<std::uint64_t, arrival> pulled;         ///< By number of the step to compute.
+  std::map<std::uint64_t, open_question> prepared; ///< By number of the step to pull for.
+  std::deque<gradient_outcome> computed_steps;     ///< More than one only if steps are slowed.
+  std::size_t computing = 0;                       ///< Gradients being computed.
+  time_point idle_since{0}; ///< End of the last gradient; before the first, the start.
   divergence diverging;
   int lost_in_row = 0;
 

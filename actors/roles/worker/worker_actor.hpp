@@ -1,4 +1,4 @@
-// A worker: pulls values, has the gradient of its next batch computed with the user's trainer,
+// Runs a worker: pulls values, has the user's trainer compute the gradient of the next batch, and
 // pushes it.
 #pragma once
 
@@ -19,31 +19,31 @@ namespace troupe {
 struct worker_options {
   member_id self;
   job_spec job;
-  std::string host{}; ///< Name of the machine; workers that share it stand and fall together.
+  std::string host{}; ///< Name of the machine, whose workers may be held back together.
   step_planner_options step_planner;
-  /// Returns the delay of the next step, to make a straggler; null: no delay.
+  /// Returns time to add to the next step, which makes a straggler for experiments. May be null.
   std::function<std::chrono::nanoseconds()> slowness{};
-  /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.
+  /// False: the trainer computes on the scheduler's threads, where it keeps other actors waiting.
   bool own_thread = true;
-  /// Time that its requests have waited for windows of links (node.hpp); null: there are none.
+  /// Returns the time that its requests have waited for links (node.hpp); null: there are no links.
   std::function<std::chrono::nanoseconds()> window_wait{};
-  /// Bytes of its requests and their answers on links; null: there are no links.
+  /// Returns the bytes of its requests and their replies on links; null: there are no links.
   std::function<request_traffic()> traffic{};
-  /// Adds the counters of its process's reducer; null: there is no reducer.
+  /// Fills in the counters of its process's reducer; null: there is no reducer.
   std::function<void(worker_counters&)> reduced{};
-  /// Pulls bring only blocks of dense tables that changed since the last one. Costs memory: the
-  /// values of that one are kept.
+  /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
+  /// values of the last pull are kept.
   bool delta_pulls = false;
-  /// Its kv is a reducer, which takes gradients that stay on a device.
+  /// Leaves gradients on a device; its kv must be a reducer, which accepts them.
   bool keep_on_device = false;
 };
 
-/// A member. Its trainer computes in a gradient actor of its own.
+/// Spawns a worker, which is a member. Its trainer computes in a gradient actor of its own.
 ///
-/// Lifetime:  until desired_state::stop; the gradient actor ends with it.
-/// Capacity:  values of step_planner.ahead_max + 1 pulls (with delta_pulls of one more), gradients
-/// of pipeline.pushes_in_flight_max + 2 batches.
-/// `values`:  told of each new view; the worker is its only user.
+/// Lifetime:  until orders::stop; the gradient actor ends with it.
+/// Capacity:  values of pipeline.ahead_max + 1 pulls (delta_pulls: one more), gradients of
+///            pipeline.pushes_in_flight_max + 2 batches.
+/// `values`:  receives each new view; the worker is its only user.
 member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                            router_handle values, coordinator_connector connect);
 
