@@ -64,7 +64,7 @@ endmacro()
 
 set(fuzzed "")
 set(fuzzed_kernels "")
-troupe_fuzz_sources("#include \"fmt/" base/*.cpp base/system/*.cpp)
+troupe_fuzz_sources("#include \"(fmt/|base/system/resource_limits)" base/*.cpp base/system/*.cpp)
 troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
   foreach(name IN ITEMS tensor_file regular_file detail/npy detail/zip detail/safetensors
