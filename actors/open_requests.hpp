@@ -24,15 +24,6 @@ namespace troupe {
 /// Interval at which an actor with open requests calls expire(): deadlines are noticed this late.
 constexpr std::chrono::milliseconds deadline_scan_interval{500};
 
-/// The slowest network that deadlines allow for: 8 Mbit/s for all requests of an actor, a gigabit
-/// shared by more than a hundred actors. On a slower network, requests are sent again before they
-/// have arrived. Lower: a peer that hangs with large requests is noticed later.
-constexpr std::uint64_t payload_bytes_per_second_min = 1'000'000;
-
-inline std::chrono::nanoseconds time_for_payload(std::uint64_t bytes) {
-  return std::chrono::milliseconds{bytes / (payload_bytes_per_second_min / 1000)};
-}
-
 /// Treatment of a reply that comes after the deadline.
 enum class late_replies {
   ignored,

@@ -14,12 +14,6 @@
 
 namespace troupe {
 
-/// Short requests and replies travel together up to this many bytes, less than a link sends at a
-/// time, and up to this many items. With more, the two ends would take turns instead of working at
-/// the same time.
-constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
-constexpr std::size_t together_items_max = 16;
-
 /// The client of one item of a request_list.
 struct numbered_responder {
   answer_sink to;

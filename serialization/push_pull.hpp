@@ -143,6 +143,9 @@ struct request {
   chain_id chain = {}; ///< Holder of the named values; a kv that splits requests finds it itself.
 };
 
+/// Returns whether the request may be sent before earlier ones.
+inline bool overtakes(const request& what) { return !what.push && what.pull && what.pull->latest; }
+
 struct reply {
   std::optional<push_reply> pushed; ///< Present if the request had a push.
   /// Present if the request had a pull. Missing if the push was applied but the values are not

@@ -80,6 +80,18 @@ enum class mutation : std::uint8_t {
   leads_without_promise,
   another_payload,
   seen_generation_ignored,
+  // replica_host.cpp
+  origin_not_restored,
+  lost_not_compared,
+  late_load_taken,
+  active_generation_begun,
+  begun_before_saved,
+  joined_before_saved,
+  log_lacks_unapplied,
+  saved_without_gathered,
+  read_without_gathered,
+  copied_without_gathered,
+  never_freed,
   // shard.cpp, clock_table.cpp
   marks_not_looked_at,
   answered_too_soon,
@@ -91,6 +103,9 @@ enum class mutation : std::uint8_t {
   // router.cpp
   pull_overtakes_push,
   nobody_introduced,
+  // request_window.cpp
+  window_not_returned,
+  link_not_opened_again,
 };
 
 /// The simulated world that runs the mistaken code.
@@ -183,6 +198,20 @@ inline constexpr std::array mutations{
     "whoever could answer has sealed its history, or lost its lease, before a later one "
     "begins, and without replicas a view has one server to ask",
     mutation_world::job},
+  mutation_entry{mutation::origin_not_restored, "origin_not_restored", {}, mutation_world::job},
+  mutation_entry{mutation::lost_not_compared, "lost_not_compared", {}, mutation_world::job},
+  mutation_entry{mutation::late_load_taken, "late_load_taken", {}, mutation_world::job},
+  mutation_entry{
+    mutation::active_generation_begun, "active_generation_begun", {}, mutation_world::job},
+  mutation_entry{mutation::begun_before_saved, "begun_before_saved", {}, mutation_world::job},
+  mutation_entry{mutation::joined_before_saved, "joined_before_saved", {}, mutation_world::job},
+  mutation_entry{mutation::log_lacks_unapplied, "log_lacks_unapplied", {}, mutation_world::job},
+  mutation_entry{
+    mutation::saved_without_gathered, "saved_without_gathered", {}, mutation_world::job},
+  mutation_entry{mutation::read_without_gathered, "read_without_gathered", {}, mutation_world::job},
+  mutation_entry{
+    mutation::copied_without_gathered, "copied_without_gathered", {}, mutation_world::job},
+  mutation_entry{mutation::never_freed, "never_freed", {}, mutation_world::job},
   mutation_entry{mutation::marks_not_looked_at, "marks_not_looked_at", {}, mutation_world::job},
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
   mutation_entry{
@@ -192,6 +221,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::refused_sum_forgotten, "refused_sum_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::pull_overtakes_push, "pull_overtakes_push", {}, mutation_world::job},
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
+  mutation_entry{mutation::window_not_returned, "window_not_returned", {}, mutation_world::job},
+  mutation_entry{mutation::link_not_opened_again, "link_not_opened_again", {}, mutation_world::job},
 };
 
 #ifdef TROUPE_MUTATIONS

@@ -13,23 +13,24 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 /// Checks the values that begin a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
-  const auto stored = checkpoints_.find(at.record.base_checkpoint);
+  const auto stored = checkpoints_.find(at.host.record().base_checkpoint);
   // A founder's own state may have begun with an older checkpoint; check_kept() covers it.
-  if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.recovered) {
-    auto both = stored->second.parts.at(at.chain).marks;
+  if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.host.recovered()) {
+    auto both = stored->second.parts.at(at.host.chain()).marks;
     both.intersect(image.marks);
-    require(both == stored->second.parts.at(at.chain).marks,
+    require(both == stored->second.parts.at(at.host.chain()).marks,
             "durability: a generation begins with less than its checkpoint");
   }
-  const history fresh{at.job_generation, now_,          at.recovered, image,
+  const history fresh{at.host.history(), now_,          at.host.recovered(), image,
                       image.version(),   {image.digest}};
-  const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
+  const auto [known, is_first] =
+    histories_.try_emplace({at.host.chain(), at.host.generation()}, fresh);
   require(known->second.base_checkpoint == image,
           "replicas: those that begin a generation differ in what they have");
   if (is_traced() && is_first)
-    note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
-         + std::to_string(image.marks.size()) + (at.recovered ? " that it kept" : " batches")
-         + ", told were " + std::to_string(acknowledged_[at.chain].size()));
+    note(full_name(by.id) + " begins chain " + std::to_string(at.host.chain().value) + " with "
+         + std::to_string(image.marks.size()) + (at.host.recovered() ? " that it kept" : " batches")
+         + ", told were " + std::to_string(acknowledged_[at.host.chain()].size()));
 }
 
 /// Checks a generation that acts from now on: with logs it has all that was acknowledged before.
@@ -56,12 +57,12 @@ bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const hist
   return (nobody_came || all_go_back) && !begun.recovered;
 }
 
-void job_world::check_step(const hosted& at, const step_effect& effect) {
-  require(effect.what.skip.empty(), "exactly once: partitions of a chain differ");
+void job_world::check_step(const hosted& at, const apply_effect& effect) {
+  require(effect.skip.empty(), "exactly once: partitions of a chain differ");
   if (mode() != consistency_mode::bsp || is_durable())
     return;
   // Chains of one generation of a bsp job have begun at the same clock.
-  const auto& mine = histories_.at({at.chain, at.generation});
+  const auto& mine = histories_.at({at.host.chain(), at.host.generation()});
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
     require(other == histories_.end() || other->second.job_generation != mine.job_generation
@@ -71,12 +72,10 @@ void job_world::check_step(const hosted& at, const step_effect& effect) {
 }
 
 /// Checks that replicas have the same at the same version.
-void job_world::check_applied(const hosted& at) {
-  const auto& state = *at.decider->state();
-  auto& all = histories_.at({at.chain, at.generation});
-  const auto step = state.version() - all.first;
-  require(state.version() >= all.first && step <= all.digests.size(),
-          "replicas: one has skipped an entry");
+void job_world::check_applied(const hosted& at, std::uint64_t version) {
+  auto& all = histories_.at({at.host.chain(), at.host.generation()});
+  const auto step = version - all.first;
+  require(version >= all.first && step <= all.digests.size(), "replicas: one has skipped an entry");
   if (step == all.digests.size())
     all.digests.push_back(at.values.digest);
   require(all.digests[step] == at.values.digest, "replicas: they differ at the same version");
@@ -85,11 +84,11 @@ void job_world::check_applied(const hosted& at) {
 // -- reads --------------------------------------------------------------------------------------
 
 void job_world::check_answer(server& by, const hosted& at, const part_in_flight& asked,
-                             const answer_effect& effect) {
+                             std::uint64_t version) {
   const auto& what = *asked.what->pull;
   if (what.ranges.empty())
     return; // A request without ranges is an introduction.
-  const std::pair given{at.generation, effect.version};
+  const std::pair given{at.host.generation(), version};
   require(given >= std::pair{what.seen.generation, what.seen.version},
           "reads: an answer is older than what its reader had been told");
   // Without other replicas there is no lease: a server that was given up answers from the past.
@@ -97,13 +96,13 @@ void job_world::check_answer(server& by, const hosted& at, const part_in_flight&
   if (what.anywhere)
     ++tally_.answered_anywhere;
   else
-    require(given >= asked.told || (!has_lease && at.generation < asked.told.first),
+    require(given >= asked.told || (!has_lease && at.host.generation() < asked.told.first),
             "reads: a head's answer is older than what heads had told anyone");
   if (mode() == consistency_mode::bsp)
     require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
-  const auto& newest = newest_of(persisted_.chains[at.chain.value]);
-  const bool is_over = !has_lease && newest.generation != at.generation;
+  const auto& newest = newest_of(persisted_.chains[at.host.chain().value]);
+  const bool is_over = !has_lease && newest.generation != at.host.generation();
   if (mode() == consistency_mode::ssp && !is_over)
     check_staleness(by, at, what.step.clock);
 }
@@ -132,10 +131,10 @@ bool job_world::is_at_work(const worker& one) const {
 /// Returns the clock from which the server waits for the worker, by its newest orders; nullopt: it
 /// does not wait.
 std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
-  const auto listed = std::ranges::find_if(at.desired_state.workers, [&](const clock_entry& x) {
+  const auto listed = std::ranges::find_if(at.host.desired().workers, [&](const clock_entry& x) {
     return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
   });
-  if (listed == at.desired_state.workers.end() || !listed->known || at.unbound.contains(one.id))
+  if (listed == at.host.desired().workers.end() || !listed->known || at.unbound.contains(one.id))
     return std::nullopt;
   return listed->clock;
 }
@@ -144,7 +143,7 @@ std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worke
 /// pushes below the bound. A worker that is out for a while is not counted.
 void job_world::check_staleness(server& by, const hosted& at, std::uint64_t reader_clock) {
   const auto bound = job().tables.front().sync.staleness_clocks;
-  const auto begun = histories_.at({at.chain, at.generation}).begun;
+  const auto begun = histories_.at({at.host.chain(), at.host.generation()}).begun;
   for (const auto& [index, other] : workers_) {
     // A worker that was given up for a while begins again, with a clock that it may not have heard
     // of.
@@ -174,8 +173,15 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
 
 void job_world::check_cut(const hosted& at) const {
   require(at.values.adds_up(), "sums: a cut has a sum that is not that of its batches");
-  require(at.decider->state()->marks() == at.values.marks,
+  require(at.host.state()->marks() == at.values.marks,
           "one cut: marks and values of a part differ");
+}
+
+/// Checks that a server that no configuration has named for a while holds no state.
+void job_world::check_freed(const server& by, const hosted& at) const {
+  const bool holds = at.host.is_broken() || at.host.state() != nullptr;
+  require(!holds || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time,
+          "freed: a server holds what is of no use any more");
 }
 
 void job_world::check_parts(const storage::manifest& what) {
@@ -203,7 +209,7 @@ void job_world::check_finished() {
     if (head == nullptr || !head->chains.contains({i}))
       continue; // It died after the end, and another server takes its place.
     const auto& at = head->chains.at({i});
-    if (at.decider && at.decider->leads())
+    if (at.host.leads())
       require(full(at.values),
               "exactly once: finished without all batches in chain " + std::to_string(i));
   }
@@ -242,7 +248,7 @@ std::string job_world::describe() const {
   }
   for (const auto& [index, each] : servers_)
     for (const auto& [chain, at] : each->chains) {
-      const auto status = at.status();
+      const auto status = at.host.status();
       all += "\n  " + full_name(each->id) + " chain " + text(chain.value) + " generation "
              + text(status.generation.value) + " configuration " + text(status.config.value)
              + " sealed " + text(status.sealed.value) + (status.complete ? " complete" : "")

@@ -1,5 +1,7 @@
 #include "cli/sim/job_options.hpp"
 
+#include "actors/protocol/worker/request_window.hpp"
+
 namespace troupe::sim {
 
 namespace {
@@ -10,10 +12,18 @@ void draw_processes(std::mt19937_64 random, job_options& what) {
     return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
   };
   random.discard(100'000); // The history draws the next numbers of the copy as well.
-  if (what.job.workers + what.job.backup_workers < 2 || pick(1, 3) != 1)
-    return;
-  what.workers_per_process = pick(2, 4);
-  what.reduce_wait = std::chrono::milliseconds{pick(5, 100)};
+  const bool has_small_window = pick(1, 3) == 1;
+  const auto more_pulls = pick(0, 3);
+  if (what.job.workers + what.job.backup_workers >= 2 && pick(1, 3) == 1) {
+    what.workers_per_process = pick(2, 4);
+    what.reduce_wait = std::chrono::milliseconds{pick(5, 100)};
+  }
+  // A small window holds a pull of each worker: pulls that wait for a slow worker at the server
+  // would else keep that worker's requests back.
+  const auto& table = what.job.tables.front();
+  what.window_bytes = has_small_window
+                        ? (what.workers_per_process + more_pulls) * table.size() * sizeof(float)
+                        : request_window_options{}.window_bytes;
 }
 
 } // namespace

@@ -21,6 +21,8 @@ struct job_options {
   read_target reads = read_target::head;
   std::uint32_t workers_per_process = 1; ///< Workers of one process share a reducer.
   std::chrono::milliseconds reduce_wait{100};
+  std::uint64_t window_bytes = 0; ///< See request_window_options.
+  std::size_t apply_batch = 1;    ///< Pushes that a server applies in one pass.
   bool resume = false; ///< At the end of the faults all processes die; the job is resumed.
 };
 

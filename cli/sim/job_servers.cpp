@@ -1,41 +1,12 @@
-// Servers: they apply orders, begin generations, and write their disks.
+// Servers: their hosts of replicas, the states that begin generations, and the states on disks.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
 
-chain_status job_world::hosted::status() const {
-  if (decider)
-    return decider->status();
-  return {generation, {}, newest_of(record).config, false, false};
-}
-
-replica_status job_world::hosted::describe() const {
-  replica_status mine;
-  mine.chain = chain;
-  mine.status = status();
-  if (unreadable != 0)
-    mine.failed = "cannot read checkpoint " + std::to_string(unreadable);
-  if (broken)
-    mine.failed = broken_words;
-  mine.unreadable = unreadable;
-  mine.recovered = recovered;
-  mine.part = part;
-  mine.checkpoint_failed = checkpoint_failed;
-  mine.checkpoint_failure = bad_disk_words;
-  if (!decider || decider->state() == nullptr)
-    return mine;
-  mine.version = decider->state()->version();
-  if (!decider->is_head())
-    return mine;
-  mine.marks = decider->state()->marks();
-  mine.clocks = decider->state()->clocks();
-  return mine;
-}
-
 std::vector<chain_status> job_world::server::statuses() const {
   std::vector<chain_status> all;
   for (const auto& [unused, at] : chains)
-    all.push_back(at.status());
+    all.push_back(at.host.status());
   return all;
 }
 
@@ -44,7 +15,7 @@ void job_world::send_report(server& by) {
   body.address = "s" + std::to_string(by.id.index);
   body.clock_ns = static_cast<std::uint64_t>(local(by).count());
   for (const auto& [unused, at] : by.chains)
-    body.chains.push_back(at.describe());
+    body.chains.push_back(at.host.report());
   by.told = by.statuses();
   by.reported_at = local(by);
   send_up(by, std::move(body));
@@ -52,24 +23,41 @@ void job_world::send_report(server& by) {
 
 void job_world::act(server& by) {
   for (auto& [unused, at] : by.chains) {
-    free_if_unnamed(by, at);
-    if (at.decider && !at.broken)
-      decide(by, at, [&](replica_effects& effects) { at.decider->tick(local(by), effects); });
+    decide(by, at, [&](host_effects& effects) { at.host.tick(local(by), effects); });
+    check_freed(by, at);
   }
   if (local(by) - by.reported_at >= report_interval || by.statuses() != by.told)
     send_report(by);
 }
 
-// -- orders -------------------------------------------------------------------------------------
+// -- desired states ----------------------------------------------------------------------------
 
-void job_world::hosted::list_workers(time_point now, replica_effects& effects) {
+void job_world::hosted::list_workers(const desired_server& what) {
   const auto before = std::exchange(unbound, {});
-  for (const auto& one : desired_state.workers) {
+  for (const auto& one : what.workers) {
     const member_id who{role::worker, one.worker.value, one.incarnation};
-    if (one.clock == unbound_clock || before.contains(who))
+    if (one.clock == unbound_clock || (host.state() != nullptr && before.contains(who)))
       unbound.insert(who);
   }
-  decider->set_workers(desired_state.workers, now, effects);
+}
+
+replica_host_options job_world::host_options_of(const server& by) const {
+  replica_host_options how;
+  how.self = by.id;
+  how.job = fingerprint_;
+  how.apply_batch = options_.apply_batch;
+  how.has_checkpoints = how.has_disk = true;
+  how.unnamed_time = unnamed_time;
+  how.replica_options_of = [](const job_spec&) {
+    replica_options of_job;
+    of_job.shard.pull_patience = 200ms;
+    of_job.add_up = [](const std::vector<table_id>&,
+                       std::span<const std::shared_ptr<const push_request>> pushes) {
+      return sum_of(pushes);
+    };
+    return of_job;
+  };
+  return how;
 }
 
 void job_world::reconcile(server& by, const desired_state& what) {
@@ -77,122 +65,77 @@ void job_world::reconcile(server& by, const desired_state& what) {
     return;
   if (what.stop)
     return end(by.id);
-  const auto& mine = std::get<desired_server>(what.body);
-  for (const auto& [chain, record] : mine.chains) {
-    auto& at = by.chains[chain];
-    at.chain = chain;
-    reconcile(by, at, record, mine);
+  const auto mine = std::make_shared<const desired_server>(std::get<desired_server>(what.body));
+  for (const auto& [chain, record] : mine->chains) {
+    auto& at = by.chains.try_emplace(chain, chain, host_options_of(by)).first->second;
+    at.list_workers(*mine);
+    if (takes_part(record.active, by.id) || takes_part(newest_of(record), by.id))
+      at.unnamed_since.reset();
+    else if (!at.unnamed_since)
+      at.unnamed_since = local(by);
+    decide(by, at,
+           [&](host_effects& effects) { at.host.reconcile(record, mine, local(by), effects); });
   }
   if (by.statuses() != by.told
-      || std::ranges::any_of(mine.workers, [](const auto& x) { return !x.known; }))
+      || std::ranges::any_of(mine->workers, [](const auto& x) { return !x.known; }))
     send_report(by);
-}
-
-void job_world::reconcile(server& by, hosted& at, const chain_metadata& record,
-                          const desired_server& what) {
-  const bool other_workers = what.workers != at.desired_state.workers;
-  at.record = record;
-  at.desired_state = what;
-  const auto newest = newest_of(record);
-  if (takes_part(record.active, by.id) || takes_part(newest, by.id))
-    at.unnamed_since.reset();
-  else if (!at.unnamed_since)
-    at.unnamed_since = local(by);
-  const bool is_other = newest.generation != at.generation;
-  const bool starts_generation = newest.joiner != by.id && takes_part(newest, by.id);
-  // It takes a founder's place; when it was told of this generation it was no founder.
-  const bool is_late = !is_other && newest.generation != record.active.generation
-                       && starts_generation && at.decider && !at.decider->status().complete;
-  if (is_late || (is_other && (takes_part(newest, by.id) || at.generation.value == 0)))
-    begin_generation(by, at, newest);
-  if (!at.decider || at.broken)
-    return;
-  const auto now = local(by);
-  decide(by, at, [&](replica_effects& effects) {
-    at.decider->renew(time_point{static_cast<std::int64_t>(what.heard_ns)});
-    if (other_workers)
-      at.list_workers(now, effects);
-    at.decider->reconcile(record, now, effects);
-  });
-  if (const auto early = std::exchange(at.early_request, std::nullopt))
-    send_copy(by, at, early->first, early->second);
-  reconcile_checkpoint(by, at);
-}
-
-void job_world::reconcile_checkpoint(server& by, hosted& at) {
-  const auto number = at.desired_state.checkpoint;
-  if (number <= std::max(at.cut, at.checkpoint_failed))
-    return;
-  if (!at.decider->leads()) {
-    if (is_durable() && at.decider->state() != nullptr && !at.copy_waits && number > at.kept_at) {
-      at.kept_at = number;
-      keep_image(by, at, image_of(at), [](bool) {});
-    }
-    return;
-  }
-  const bool passed = mode() == consistency_mode::bsp
-                      && at.decider->state()->bsp_clocks() > at.desired_state.checkpoint_clock;
-  if (passed) { // Other chains may have cut at that clock.
-    at.checkpoint_failed = number;
-    return;
-  }
-  decide(by, at, [&](replica_effects& effects) {
-    at.decider->request_cut(number, at.desired_state.checkpoint_clock, local(by), effects);
-  });
-}
-
-void job_world::fail_open(server& by, hosted& at, const failure& why) {
-  for (const auto& [unused, open] : std::exchange(at.requests, {}))
-    send_answer(by, open.from, open.asked, at.generation, why);
-}
-
-void job_world::begin_generation(server& by, hosted& at, const chain_config& newest) {
-  fail_open(by, at, {errc::rolled_back, "the server restores its partitions"});
-  hosted next;
-  next.chain = at.chain;
-  next.record = at.record;
-  next.desired_state = at.desired_state;
-  next.generation = newest.generation;
-  next.job_generation = at.desired_state.generation;
-  next.loading = at.loading + 1;
-  next.next_token = at.next_token;
-  next.cut = at.cut;
-  next.kept_at = at.kept_at;
-  next.unnamed_since = at.unnamed_since;
-  next.checkpoint_failed = at.checkpoint_failed;
-  at = std::move(next);
-  if (newest.joiner == by.id || !takes_part(newest, by.id))
-    return begin(by, at, {});
-  if (is_durable() && at.record.active.config != config_id{})
-    recover(by, at);
-  else
-    load(by, at);
 }
 
 // -- beginning a generation ---------------------------------------------------------------------
 
-/// Begins with its own state, if that has all of the lost chain.
-void job_world::recover(server& by, hosted& at) {
-  later(by, at, disk_time(by), [this](server& mine, hosted& here) {
-    const auto* disk = recall(mine, here);
-    if (disk == nullptr)
-      return load(mine, here);
-    ++tally_.recoveries;
-    const auto& [number, base] = *disk->bases.rbegin();
-    here.recovered = true;
-    found(mine, here, replayed(job(), base.image, disk->entries_from(number)));
+void job_world::run(server&, hosted& at, begin_generation_effect&, host_effects&) {
+  at.values = at.loaded = {};
+  at.gathered.clear();
+  at.sent.reset();
+}
+
+void job_world::run(server& by, hosted& at, fill_effect& effect, host_effects&) {
+  later(by, at, now_ + pick_ms(5, 80), [this, effect](server& mine, hosted& here) {
+    const auto generation = here.host.desired().generation;
+    tally_.starts_over += persisted_.term > 1 || generation.value > 0 ? 1 : 0;
+    value_image fresh;
+    for (const auto partition : effect.partitions)
+      fresh.partitions.push_back({partition, 0, {batch_set{}}});
+    loaded(mine, here, effect.load, std::move(fresh));
   });
 }
 
-/// Returns its disk if the newest base is of this history and has all of the lost chain; else null.
-const job_world::kept_chain* job_world::recall(const server& by, const hosted& at) const {
-  const auto disk = disks_.find({by.id.index, at.chain});
-  if (disk == disks_.end() || disk->second.bases.empty())
-    return nullptr;
-  const auto& kept = disk->second.bases.rbegin()->second.id;
-  const bool is_of_use =
-    kept.history == at.job_generation && kept_all(at.record.active, {by.id.index}, kept);
-  return is_of_use ? &disk->second : nullptr;
+void job_world::run(server& by, hosted& at, restore_effect& effect, host_effects&) {
+  later(by, at, disk_time(by), [this, effect](server& mine, hosted& here) {
+    if (is_unreadable(effect.checkpoint)) {
+      ++tally_.unreadable;
+      const failure why{errc::damaged,
+                        "cannot read checkpoint " + std::to_string(effect.checkpoint)};
+      return decide(mine, here, [&](host_effects& effects) {
+        here.host.load_failed(effect.load, why, effects);
+      });
+    }
+    const auto& stored = checkpoints_.at(effect.checkpoint);
+    require(stored.committed, "checkpoints: one without commit is restored");
+    ++tally_.restores;
+    loaded(mine, here, effect.load, stored.parts.at(here.host.chain()));
+  });
+}
+
+void job_world::run(server& by, hosted& at, recall_effect& effect, host_effects&) {
+  later(by, at, disk_time(by), [this, load = effect.load](server& mine, hosted& here) {
+    const auto& disk = disk_of(mine, here);
+    std::optional<recalled_state> found;
+    if (!disk.bases.empty()) {
+      const auto& [number, base] = *disk.bases.rbegin();
+      found = {base.id, disk.entries_from(number).size()};
+    }
+    decide(mine, here, [&](host_effects& effects) { here.host.recalled(load, found, effects); });
+  });
+}
+
+/// Replays at once, as the log has not changed since it was recalled.
+void job_world::run(server& by, hosted& at, replay_effect& effect, host_effects& more) {
+  ++tally_.recoveries;
+  const auto& disk = disk_of(by, at);
+  const auto& [number, base] = *disk.bases.rbegin();
+  at.loaded = replayed(job(), base.image, disk.entries_from(number));
+  at.host.loaded(effect.load, at.loaded.partitions, local(by), more);
 }
 
 std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) const {
@@ -210,70 +153,28 @@ std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) 
   return in_order;
 }
 
-void job_world::load(server& by, hosted& at) {
-  if (at.record.base_checkpoint != 0)
-    return later(by, at, disk_time(by),
-                 [this](server& mine, hosted& here) { restore(mine, here); });
-  later(by, at, now_ + pick_ms(5, 80), [this](server& mine, hosted& here) {
-    tally_.starts_over += persisted_.term > 1 || here.desired_state.generation.value > 0 ? 1 : 0;
-    value_image fresh;
-    for (std::uint32_t p = 0; p < job().partitions; ++p)
-      if (here.desired_state.chain_of[p] == here.chain)
-        fresh.partitions.push_back({{p}, 0, {batch_set{}}});
-    found(mine, here, std::move(fresh));
+void job_world::loaded(server& by, hosted& at, std::uint64_t load, value_image image) {
+  if (!at.host.awaits_load(load))
+    return;
+  at.loaded = std::move(image);
+  decide(by, at, [&](host_effects& effects) {
+    at.host.loaded(load, at.loaded.partitions, local(by), effects);
   });
 }
 
-void job_world::restore(server& by, hosted& at) {
-  const auto base_checkpoint = at.record.base_checkpoint;
-  if (is_unreadable(base_checkpoint)) {
-    at.unreadable = base_checkpoint;
-    ++tally_.unreadable;
-    return send_report(by);
-  }
-  const auto& stored = checkpoints_.at(base_checkpoint);
-  require(stored.committed, "checkpoints: one without commit is restored");
-  ++tally_.restores;
-  found(by, at, stored.parts.at(at.chain));
-}
-
-void job_world::found(server& by, hosted& at, value_image image) {
-  if (!is_durable()) {
-    begin(by, at, image);
-    return go_on(by, at);
-  }
-  auto held = std::make_shared<value_image>(image);
-  keep_image(by, at, std::move(image), [this, who = by.id, chain = at.chain, held](bool) {
-    auto& mine = *find_server(who);
-    auto& here = mine.chains.at(chain);
-    begin(mine, here, *held);
-    go_on(mine, here);
-  });
-}
-
-/// Begins with an image. Without partitions the server has to join.
-void job_world::begin(server& by, hosted& at, const value_image& image) {
-  if (!image.partitions.empty())
-    check_beginning(by, at, image);
+void job_world::run(server& by, hosted& at, adopt_effect&, host_effects&) {
+  const auto image = std::exchange(at.loaded, {});
   at.values = image;
   at.values.partitions.clear();
-  replica_options how;
-  how.shard.pull_patience = 200ms;
-  if (job().replicas == 1)
-    how.chain.lease_time = {};
-  how.writes_log = is_durable();
-  how.add_up = [](const std::vector<table_id>&,
-                  std::span<const std::shared_ptr<const push_request>> pushes) {
-    return sum_of(pushes);
-  };
-  at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);
-  decide(by, at, [&](replica_effects& effects) { at.list_workers(local(by), effects); });
+  if (!std::exchange(at.is_copy, false))
+    return check_beginning(by, at, image);
+  ++tally_.copies;
+  check_applied(at, at.host.state()->version());
 }
 
-/// Applies the orders that came while it was loading.
-void job_world::go_on(server& by, hosted& at) {
-  reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
-  send_report(by);
+void job_world::run(server&, hosted& at, drop_copy_effect&, host_effects&) {
+  at.loaded = {};
+  at.is_copy = false;
 }
 
 // -- disks --------------------------------------------------------------------------------------
@@ -286,63 +187,83 @@ time_point job_world::disk_time(server& by) {
   return by.disk_free_at;
 }
 
-value_image job_world::image_of(const hosted& at) const {
-  auto image = at.values;
-  image.partitions = at.decider->state()->partitions();
-  return image;
-}
-
 job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
-  return disks_[{by.id.index, at.chain}];
+  return disks_[{by.id.index, at.host.chain()}];
 }
 
-/// Writes a base and its log, which begins at once. If the generation is still the same then, calls
-/// `then` with true if the base is whole: a founder's always is.
-void job_world::keep_image(server& by, hosted& at, value_image image,
-                           std::function<void(bool)> then) {
+/// Begins a save. The first save of a generation never fails.
+void job_world::run(server& by, hosted& at, save_effect& effect, host_effects& more) {
+  if (!effect.is_loaded())
+    check_cut(at);
+  auto image = effect.is_loaded() ? at.loaded : at.values;
+  image.partitions = effect.partitions;
+  if (effect.base)
+    begin_base(by, at, effect);
+  const bool may_fail = effect.id.purpose == save_purpose::checkpoint
+                        || (effect.id.purpose != save_purpose::starting && job().replicas > 1);
+  const bool fails = may_fail && !quiet_ && chance(part_failure_);
+  at.host.written({}, local(by), more);
+  later(by, at, disk_time(by),
+        [this, id = effect.id, base = effect.base, image = std::move(image), fails](server& mine,
+                                                                                    hosted& here) {
+          if (!fails && base)
+            end_base(mine, here, {*base, image});
+          saved(mine, here, id, image, fails);
+        });
+}
+
+/// Numbers the base and begins its log.
+void job_world::begin_base(server& by, hosted& at, save_effect& effect) {
   auto& disk = disk_of(by, at);
-  const auto number = ++disk.newest;
-  auto& log = disk.logs[number];
-  log.clear();
-  if (at.decider && at.decider->state() != nullptr) {
-    auto [index, entries] = at.decider->unapplied();
-    for (auto& entry : entries)
-      log.emplace_back(index++, std::move(entry));
-  }
-  kept_chain::base base{{number, at.job_generation, at.generation, at.recovered}, std::move(image)};
-  const bool fails = job().replicas > 1 && at.decider && !quiet_ && chance(part_failure_);
-  when_awake(by.id, disk_time(by),
-             [this, number, fails, who = by.id, chain = at.chain, loading = at.loading,
-              base = std::move(base), then = std::move(then)] {
-               auto& here = find_server(who)->chains.at(chain);
-               auto& written = disk_of(*find_server(who), here);
-               if (!fails) {
-                 written.bases[number] = base;
-                 if (here.record.active.generation == base.id.generation)
-                   wiped_disks_.erase({who.index, chain});
-                 written.bases.erase(written.bases.begin(), written.bases.find(number));
-                 written.logs.erase(written.logs.begin(), written.logs.lower_bound(number));
-               }
-               if (here.loading == loading)
-                 then(!fails);
-             });
-}
-
-/// Stops the server's part in a chain: it must not acknowledge an entry that its log lacks.
-void job_world::break_off(server& by, hosted& at) {
-  ++tally_.logs_broken;
-  at.broken = true;
-  fail_open(by, at, {errc::not_ready, "the server cannot write its log"});
-  at.pulls_due.clear();
-  send_report(by);
-}
-
-/// Frees a broken chain: the server goes on as if it had never had a part.
-void job_world::free_if_unnamed(server& by, hosted& at) {
-  if (!at.broken || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time)
+  effect.base->sequence = ++disk.newest;
+  if (!effect.begins_log)
     return;
-  begin_generation(by, at, at.record.active);
-  reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
+  auto& log = disk.logs[disk.newest];
+  log.clear();
+  for (auto& entry : effect.log)
+    log.emplace_back(effect.first++, std::move(entry));
+}
+
+void job_world::end_base(server& by, hosted& at, kept_base base) {
+  auto& disk = disk_of(by, at);
+  const auto number = base.id.sequence;
+  if (at.host.record().active.generation == base.id.generation)
+    wiped_disks_.erase({by.id.index, at.host.chain()});
+  disk.bases[number] = std::move(base);
+  disk.bases.erase(disk.bases.begin(), disk.bases.find(number));
+  disk.logs.erase(disk.logs.begin(), disk.logs.lower_bound(number));
+}
+
+void job_world::saved(server& by, hosted& at, const save_id& id, const value_image& image,
+                      bool fails) {
+  const bool is_of_use = at.host.awaits_load(id.load);
+  if (id.purpose == save_purpose::checkpoint && !fails && is_of_use)
+    checkpoints_[id.checkpoint].parts[at.host.chain()] = image;
+  tally_.parts_failed += id.purpose == save_purpose::checkpoint && fails ? 1 : 0;
+  tally_.logs_broken += id.purpose == save_purpose::joining && fails && is_of_use ? 1 : 0;
+  result<checkpoint_part> done =
+    checkpoint_part{id.checkpoint, at.host.chain(), {}, image.version()};
+  if (fails)
+    done =
+      failure{errc::io_failed,
+              std::string{id.purpose == save_purpose::checkpoint ? bad_disk_words : broken_words}};
+  decide(by, at, [&](host_effects& effects) { at.host.saved(id, done, local(by), effects); });
+}
+
+void job_world::run(server& by, hosted& at, write_effect& effect, host_effects& more) {
+  if (job().replicas > 1 && !quiet_ && chance(part_failure_ * log_share)) {
+    ++tally_.logs_broken;
+    return at.host.written(failure{errc::io_failed, std::string{broken_words}}, local(by), more);
+  }
+  auto& disk = disk_of(by, at);
+  disk.logs[disk.newest].emplace_back(effect.index, std::move(effect.entry));
+  at.host.written({}, local(by), more);
+}
+
+void job_world::run(server& by, hosted& at, take_back_effect& effect, host_effects& more) {
+  auto& disk = disk_of(by, at);
+  disk.logs[disk.newest].emplace_back(effect.last, std::nullopt);
+  at.host.written({}, local(by), more);
 }
 
 /// Returns true if this failure is allowed. A server that cannot write its log may fail the job
@@ -354,7 +275,8 @@ bool job_world::may_fail(const std::string& why) {
   const auto can_go_on = [&](const member_id& who) {
     const auto* const lives = find_server(who);
     return lives != nullptr && !was_missed(who, now_)
-           && std::ranges::none_of(lives->chains, [](const auto& x) { return x.second.broken; });
+           && std::ranges::none_of(lives->chains,
+                                   [](const auto& x) { return x.second.host.is_broken(); });
   };
   return std::ranges::any_of(persisted_.chains, [&](const chain_metadata& x) {
     return std::ranges::none_of(x.active.members, can_go_on);

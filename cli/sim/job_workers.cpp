@@ -2,11 +2,16 @@
 // the order of letters until they break.
 #include "cli/sim/job_world_parts.hpp"
 
+#include "serialization/payload.hpp"
+
 namespace troupe::sim {
 namespace {
 
-/// A request without an answer is sent again after this.
-constexpr time_point request_patience = 400ms;
+/// A router takes a part without a reply for failed after this, beside the time for its payload.
+constexpr time_point router_patience = 400ms;
+/// A link ends a request without a reply after this, beside the time for its payload.
+constexpr std::chrono::milliseconds link_patience{500};
+constexpr std::uint64_t connect_ms_max = 5, gathering_us_max = 100;
 /// Share of letters on links that take as long as any.
 constexpr double slow_share = 0.03;
 
@@ -16,7 +21,11 @@ constexpr double slow_share = 0.03;
 
 void job_world::act(worker& by) {
   auto& home = process_of(by);
-  fail_parts(home, [&](const sent_part& part) { return part.deadline <= now_; });
+  for (auto& [index, link] : home.links)
+    decide(home, index, [&](request_window& window, window_effects& effects) {
+      window.expire(local(home), effects);
+    });
+  fail_late_parts(home);
   router_effects effects;
   home.values_of.tick(local(by), effects);
   carry_out(home, effects);
@@ -145,24 +154,87 @@ void job_world::carry_out(worker_process& by, router_effects& effects) {
 }
 
 void job_world::run(worker_process& by, send_part_effect& effect) {
-  const auto head = effect.to.head.index;
+  const auto server = effect.to.head.index;
   const auto number = by.next_message++;
-  by.sent[number] = {effect.part, effect.attempt, head, now_ + request_patience};
-  part_in_flight letter_variant{number,
-                                effect.part,
-                                effect.attempt,
-                                std::make_shared<const request>(std::move(effect.what)),
-                                {}};
-  letter_variant.told = told_[letter_variant.what->chain];
-  over_link(
-    by.id, head, true, [this, from = by.id, head, letter_variant = std::move(letter_variant)] {
-      if (const auto found = servers_.find(head); found != servers_.end())
-        when_awake(found->second->id, now_, [this, who = found->second->id, from, letter_variant] {
-          ask(*find_server(who), from, letter_variant);
-        });
-      else if (auto* const responder = find_worker_process(from))
-        settle(*responder, letter_variant, failure{errc::peer_lost, "nobody listens"});
-    });
+  auto open_bytes = payload_bytes(effect.what);
+  for (const auto& [unused, sent] : by.sent)
+    open_bytes += sent.has_failed ? 0 : sent.bytes;
+  by.sent[number] = {effect.part, effect.attempt, server, payload_bytes(effect.what),
+                     now_ + router_patience + time_for_payload(open_bytes)};
+  decide(by, server, [&](request_window& window, window_effects& effects) {
+    window.add(number, std::move(effect.what), local(by), effects);
+  });
+}
+
+void job_world::decide(worker_process& by, std::uint32_t server,
+                       const std::function<void(request_window&, window_effects&)>& what) {
+  auto& window = by.links[server].window;
+  if (!window)
+    window.emplace(request_window_options{options_.window_bytes, link_patience}, by.push_memory);
+  window_effects effects;
+  what(*window, effects);
+  for (auto& effect : effects)
+    std::visit([&](auto& x) { run(by, server, x); }, effect);
+}
+
+void job_world::run(worker_process& by, std::uint32_t server, connect_effect&) {
+  if (!quiet_ && chance(link_breaks_))
+    return break_link(by, server);
+  when_awake(by.id, now_ + pick_ms(0, connect_ms_max),
+             [this, who = by.id, server, number = by.links[server].number] {
+               auto& mine = *find_worker_process(who);
+               if (mine.links[server].number == number)
+                 decide(mine, server, [&](request_window& window, window_effects& effects) {
+                   window.opened(local(mine), effects);
+                 });
+             });
+}
+
+void job_world::run(worker_process& by, std::uint32_t server, flush_soon_effect&) {
+  when_awake(by.id, now_ + std::chrono::microseconds{pick(0, gathering_us_max)},
+             [this, who = by.id, server] {
+               decide(
+                 *find_worker_process(who), server,
+                 [](request_window& window, window_effects& effects) { window.flush(effects); });
+             });
+}
+
+void job_world::run(worker_process& by, std::uint32_t server, send_requests_effect& effect) {
+  std::vector<part_in_flight> letter;
+  for (auto& each : effect.requests.items) {
+    const auto found = by.sent.find(each.number);
+    const auto sent = found != by.sent.end() ? found->second : sent_part{}; // Has it expired?
+    letter.push_back({each.number,
+                      sent.part,
+                      sent.attempt,
+                      std::make_shared<const request>(std::move(each.what)),
+                      {}});
+    letter.back().told = told_[letter.back().what->chain];
+  }
+  over_link(by.id, server, true, [this, from = by.id, server, letter = std::move(letter)] {
+    for (const auto& each : letter)
+      arrive(from, server, each);
+  });
+}
+
+void job_world::arrive(const member_id& from, std::uint32_t server, const part_in_flight& what) {
+  if (const auto found = servers_.find(server); found != servers_.end())
+    when_awake(found->second->id, now_,
+               [this, who = found->second->id, from, what] { ask(*find_server(who), from, what); });
+  else if (auto* const client = find_worker_process(from))
+    settle(*client, what, failure{errc::peer_lost, "nobody listens"});
+}
+
+void job_world::run(worker_process& by, std::uint32_t, end_request_effect& effect) {
+  when_awake(by.id, now_, [this, who = by.id, effect = std::move(effect)] {
+    auto& mine = *find_worker_process(who);
+    const auto ended = mine.sent.extract(effect.number).mapped();
+    if (ended.has_failed)
+      return;
+    router_effects effects;
+    mine.values_of.failed(ended.part, ended.attempt, effect.why, local(mine), effects);
+    carry_out(mine, effects);
+  });
 }
 
 /// Delivers in order until the link breaks: then all letters on their way are lost.
@@ -201,35 +273,43 @@ void job_world::break_link(worker_process& by, std::uint32_t index) {
   when_awake(by.id, now_ + pick_ms(1, 100), [this, who = by.id, index] {
     auto& mine = *find_worker_process(who);
     mine.links[index].is_dead = false;
-    fail_parts(mine, [&](const sent_part& part) { return part.server == index; });
+    decide(mine, index, [](request_window& window, window_effects& effects) {
+      window.lost({errc::peer_lost, "the link broke"}, effects);
+    });
   });
 }
 
+/// Takes the outcome of a part, if the link waits for it. A failure is dropped if the part has
+/// missed its deadline at the router.
 void job_world::settle(worker_process& by, const part_in_flight& asked, outcome what) {
+  const auto found = by.sent.find(asked.number);
+  if (found == by.sent.end())
+    return;
+  const auto part = found->second;
+  bool is_open = false;
+  decide(by, part.server, [&](request_window& window, window_effects& effects) {
+    is_open = window.answered(asked.number, local(by), effects);
+  });
+  if (!is_open)
+    return;
   by.sent.erase(asked.number);
   router_effects effects;
   if (auto* got = std::get_if<reply>(&what))
-    by.values_of.answered(asked.part, std::move(*got), local(by), effects);
-  else
-    by.values_of.failed(asked.part, asked.attempt, std::get<failure>(what), local(by), effects);
+    by.values_of.answered(part.part, std::move(*got), local(by), effects);
+  else if (!part.has_failed)
+    by.values_of.failed(part.part, part.attempt, std::get<failure>(what), local(by), effects);
   carry_out(by, effects);
   for (const auto index : group_of(by.id.index))
     if (const auto one = workers_.find(index); one != workers_.end())
       advance(*one->second);
 }
 
-void job_world::fail_parts(worker_process& by, const std::function<bool(const sent_part&)>& which) {
-  std::vector<sent_part> failed;
-  std::erase_if(by.sent, [&](const auto& sent) {
-    if (!which(sent.second))
-      return false;
-    failed.push_back(sent.second);
-    return true;
-  });
+void job_world::fail_late_parts(worker_process& by) {
   router_effects effects;
-  for (const auto& sent : failed)
-    by.values_of.failed(sent.part, sent.attempt, {errc::timed_out, "no answer in time"}, local(by),
-                        effects);
+  for (auto& [unused, sent] : by.sent)
+    if (sent.deadline <= now_ && !std::exchange(sent.has_failed, true))
+      by.values_of.failed(sent.part, sent.attempt, {errc::timed_out, "no answer in time"},
+                          local(by), effects);
   carry_out(by, effects);
 }
 

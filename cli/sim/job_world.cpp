@@ -46,11 +46,13 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"pushes summed", &job_tally::sums, 0.1, "bsp"},
   {"pulls shared", &job_tally::pulls_shared, 0.1},
   {"workers left out", &job_tally::left_out, 0.1},
+  {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
 
 job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
     : world(seed, no_faults, std::move(trace)), options_(draw_job(random_, no_faults)) {
+  options_.apply_batch = seed % 3 == 0 ? 4 : 1;
   fingerprint_ = fingerprint(job());
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
@@ -162,13 +164,10 @@ time_point job_world::local(const process& of) const {
 
 void job_world::later(const server& by, const hosted& at, time_point when,
                       std::function<void(server&, hosted&)> what) {
-  when_awake(by.id, when,
-             [this, who = by.id, chain = at.chain, loading = at.loading, what = std::move(what)] {
-               auto& mine = *find_server(who);
-               auto& chain_there = mine.chains.at(chain);
-               if (chain_there.loading == loading)
-                 what(mine, chain_there);
-             });
+  when_awake(by.id, when, [this, who = by.id, chain = at.host.chain(), what = std::move(what)] {
+    auto& mine = *find_server(who);
+    what(mine, mine.chains.at(chain));
+  });
 }
 
 void job_world::start_server(std::uint32_t index) {

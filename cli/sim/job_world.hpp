@@ -1,15 +1,16 @@
 // Simulates a whole job in one thread and virtual time, with the real deciders of coordinator,
-// servers and workers (coordinator, replica, router, reducer, pipeline). The values are one number.
-// Processes, disks, clocks and the network fail as a seed says.
+// servers and workers (coordinator, replica_host, router, reducer, step_planner). The values are
+// one number. Processes, disks, clocks and the network fail as a seed says.
 #pragma once
 
 #include "cli/sim/job_options.hpp"
 #include "cli/sim/job_values.hpp"
 #include "cli/sim/world.hpp"
 
-#include "actors/protocol/server/replica.hpp"
+#include "actors/protocol/server/replica_host.hpp"
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/protocol/worker/reducer.hpp"
+#include "actors/protocol/worker/request_window.hpp"
 #include "actors/protocol/worker/router.hpp"
 
 #include <array>
@@ -39,7 +40,8 @@ struct job_tally {
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
                 recoveries = 0, unreadable = 0, starts_over = 0;
   std::uint64_t backups = 0, evictions = 0, shared = 0;
-  std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0;
+  std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0,
+                gathered = 0;
 };
 
 /// One history: faults for a time, then quiet, in which the job has to end.
@@ -65,6 +67,7 @@ private:
   struct worker;
   struct worker_process;
   struct controller;
+  struct kept_base;
   struct kept_chain;
   struct state_copy;
   struct part_in_flight;
@@ -89,8 +92,7 @@ private:
   void when_awake(const member_id& who, time_point when, std::function<void()> what);
   void every(const member_id& who, milliseconds interval, std::function<void()> what);
   time_point local(const process& of) const;
-  /// Calls `what` when the server is not paused; never if the chain began another generation
-  /// meanwhile.
+  /// Calls `what` for the server and its chain when the server is not paused.
   void later(const server& by, const hosted& at, time_point when,
              std::function<void(server&, hosted&)> what);
   /// Returns the indices of all workers of the worker's process, alive or not.
@@ -125,51 +127,55 @@ private:
   void reconcile_as_observer(const desired_state& what);
   void begin_command();
 
-  // -- job_servers.cpp: server_actor and the control path of replica_host --
+  // -- job_servers.cpp: server_actor, and the loads and saves of a replica_host --
   void act(server& by);
   void reconcile(server& by, const desired_state& what);
-  void reconcile(server& by, hosted& at, const chain_metadata& record, const desired_server& what);
-  void reconcile_checkpoint(server& by, hosted& at);
   void send_report(server& by);
-  void begin_generation(server& by, hosted& at, const chain_config& newest);
-  void recover(server& by, hosted& at);
-  void load(server& by, hosted& at);
-  void restore(server& by, hosted& at);
-  void found(server& by, hosted& at, value_image image);
-  void begin(server& by, hosted& at, const value_image& image);
-  void go_on(server& by, hosted& at);
-  void keep_image(server& by, hosted& at, value_image image, std::function<void(bool)> then);
-  void fail_open(server& by, hosted& at, const failure& why);
-  void break_off(server& by, hosted& at);
-  void free_if_unnamed(server& by, hosted& at);
+  replica_host_options host_options_of(const server& by) const;
+  void run(server& by, hosted& at, begin_generation_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, fill_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, restore_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, recall_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, replay_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, adopt_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, drop_copy_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, save_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, write_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, take_back_effect& effect, host_effects& more);
+  void run(server&, hosted&, keep_past_effect&, host_effects&) {} ///< Copies come whole.
+  void run(server& by, hosted&, report_effect&, host_effects&) { send_report(by); }
+  void run(server&, hosted&, workers_effect&, host_effects&) {}
+  void run(server&, hosted&, note_effect&, host_effects&) {}
+  void loaded(server& by, hosted& at, std::uint64_t load, value_image image);
+  void begin_base(server& by, hosted& at, save_effect& effect);
+  void end_base(server& by, hosted& at, kept_base base);
+  void saved(server& by, hosted& at, const save_id& id, const value_image& image, bool fails);
   bool may_fail(const std::string& why);
-  const kept_chain* recall(const server& by, const hosted& at) const;
-  value_image image_of(const hosted& at) const;
   kept_chain& disk_of(const server& by, const hosted& at);
   time_point disk_time(server& by);
   bool is_unreadable(std::uint64_t checkpoint);
 
-  // -- job_replicas.cpp: requests, and other replicas --
+  // -- job_replicas.cpp: requests, steps, and other replicas --
   void ask(server& by, const member_id& from, const part_in_flight& what);
-  void pull(server& by, hosted& at, request_token token, replica_effects& effects);
   void answer(server& by, hosted& at, request_token token, outcome what);
   void send_answer(const server& by, const member_id& to, const part_in_flight& asked,
                    generation_id generation, outcome what);
-  void decide(server& by, hosted& at, const std::function<void(replica_effects&)>& what);
-  void run(server& by, hosted& at, step_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, acknowledge_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, refuse_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, answer_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, cut_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, replica_send_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, request_copy_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, write_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, take_back_effect& effect, replica_effects& more);
+  void decide(server& by, hosted& at, const std::function<void(host_effects&)>& what);
+  void run(server& by, hosted& at, acknowledge_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, receipt_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, read_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, refuse_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, refuse_all_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, step_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, gather_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, apply_gathered_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, replica_send_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, ask_copy_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, send_copy_effect& effect, host_effects& more);
+  void run(server&, hosted& at, end_copy_effect&, host_effects&);
   void send_to_peer(const member_id& to, chain_id chain, const member_id& from, replica_what what);
   void receive(server& by, hosted& at, const member_id& from, const replica_what& what);
-  void send_copy(server& by, hosted& at, const member_id& to, const copy_request& asked);
-  void install(server& by, hosted& at, const std::shared_ptr<const state_copy>& what);
-  void put_in_place(server& by, hosted& at, const state_copy& what, replica_effects& effects);
+  void receive(server& by, hosted& at, const state_copy& what);
 
   // -- job_workers.cpp: worker_actor, router_actor and links --
   void act(worker& by);
@@ -184,7 +190,15 @@ private:
   void run(worker_process& by, answered_effect& effect);
   void run(worker_process& by, failed_effect& effect);
   void settle(worker_process& by, const part_in_flight& asked, outcome what);
-  void fail_parts(worker_process& by, const std::function<bool(const sent_part&)>& which);
+  void fail_late_parts(worker_process& by);
+  /// Gives an event to the window of a link, and carries its effects out.
+  void decide(worker_process& by, std::uint32_t server,
+              const std::function<void(request_window&, window_effects&)>& what);
+  void run(worker_process& by, std::uint32_t server, connect_effect& effect);
+  void run(worker_process& by, std::uint32_t server, send_requests_effect& effect);
+  void run(worker_process& by, std::uint32_t server, flush_soon_effect& effect);
+  void run(worker_process& by, std::uint32_t server, end_request_effect& effect);
+  void arrive(const member_id& from, std::uint32_t server, const part_in_flight& what);
   void send_report(worker& by);
   void over_link(const member_id& process, std::uint32_t server, bool to_server,
                  std::function<void()> arrive);
@@ -226,19 +240,20 @@ private:
   };
 
   // -- job_checks.cpp: checks of values, reads and checkpoints, and at the end --
-  void check_step(const hosted& at, const step_effect& effect);
-  void check_applied(const hosted& at);
+  void check_step(const hosted& at, const apply_effect& effect);
+  void check_applied(const hosted& at, std::uint64_t version);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
   bool may_be_lost(chain_id chain, const chain_config& lost, const history& past,
                    const history& begun) const;
   void check_kept(chain_id chain, const chain_config& lost, generation_id next);
   void check_answer(server& by, const hosted& at, const part_in_flight& asked,
-                    const answer_effect& effect);
+                    std::uint64_t version);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
   static bool has_open_work(const worker& one);
   bool is_at_work(const worker& one) const;
   static std::optional<std::uint64_t> bound_from(const hosted& at, const worker& one);
   void check_cut(const hosted& at) const;
+  void check_freed(const server& by, const hosted& at) const;
   void check_parts(const storage::manifest& what);
   void check_finished();
   void check_end();

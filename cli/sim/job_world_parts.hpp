@@ -27,6 +27,8 @@ inline std::uint32_t place_of(const member_id& who) {
   return launcher_place;
 }
 
+/// Rate at which log writes fail, relative to parts of checkpoints.
+inline constexpr double log_share = 0.03;
 inline constexpr std::string_view bad_disk_words = "its disk fails";
 inline constexpr std::string_view broken_words = "its log cannot be written";
 /// After this time a server frees a chain that it could not go on with.
@@ -86,49 +88,50 @@ struct job_world::state_copy {
   value_image image;
 };
 
+struct job_world::kept_base {
+  storage::base_id id;
+  value_image image;
+};
+
 /// A server's disk for one chain: bases and logs, as in storage/local_state.hpp.
 struct job_world::kept_chain {
-  struct base {
-    storage::base_id id;
-    value_image image;
-  };
-  std::uint64_t newest = 0;            ///< Number of the newest base that was begun.
-  std::map<std::uint64_t, base> bases; ///< The bases that are whole.
+  std::uint64_t newest = 0;                 ///< Number of the newest base that was begun.
+  std::map<std::uint64_t, kept_base> bases; ///< The bases that are whole.
   /// Entries under their index, of the log that began with each base. nullopt: taken back.
   std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::optional<log_entry>>>> logs;
 
   std::vector<log_entry> entries_from(std::uint64_t base) const;
 };
 
-/// A server's work for one chain; see replica_host.
+/// A server's work for one chain; see replica_runner.
 struct job_world::hosted {
   struct open_request {
     member_id from;
     part_in_flight asked;
-    reply answer;
   };
-  chain_id chain;
-  chain_metadata record;
-  desired_server desired_state;
-  generation_id generation, job_generation;
-  std::uint64_t loading = 0; ///< Grows with each generation; names the load in progress.
-  std::optional<replica> decider;
-  std::set<member_id> unbound; ///< Workers it does not wait for, until they have left its list.
-  value_image values;
-  std::map<request_token, open_request> requests;
-  std::deque<request_token> pulls_due;
-  std::uint64_t next_token = 1;
-  std::optional<std::pair<member_id, copy_request>> early_request;
-  bool copy_waits = false;
-  bool recovered = false;
-  bool broken = false;                     ///< Its log cannot be written: it has stopped.
-  std::optional<time_point> unnamed_since; ///< Since then no configuration gives it a part.
-  std::uint64_t cut = 0, kept_at = 0, checkpoint_failed = 0, unreadable = 0;
-  checkpoint_part part;
+  struct gathered_push {
+    std::shared_ptr<const push_request> push;
+    std::uint64_t version = 0; ///< Version of the values with it.
+  };
+  hosted(chain_id chain, replica_host_options options) : host(chain, std::move(options)) {}
 
-  chain_status status() const;
-  replica_status describe() const;
-  void list_workers(time_point now, replica_effects& effects);
+  replica_host host;
+  std::set<member_id> unbound; ///< Workers it does not wait for, until they have left its list.
+  value_image values, loaded;
+  bool is_copy = false; ///< `loaded` is a copy.
+  std::vector<gathered_push> gathered;
+  std::map<request_token, open_request> requests;
+  std::uint64_t next_token = 1;
+  std::shared_ptr<const state_copy> sent;  ///< The last copy to a joiner.
+  std::optional<time_point> unnamed_since; ///< When configurations ceased to name it.
+
+  void list_workers(const desired_server& what);
+  /// Returns whether the values have the batch, or a gathered push does.
+  bool has(batch_id batch) const {
+    return values.marks.contains(batch) || std::ranges::any_of(gathered, [&](const auto& x) {
+             return std::ranges::count(x.push->steps(), batch, &step_header::batch) != 0;
+           });
+  }
 };
 
 struct job_world::server : process {
@@ -142,17 +145,20 @@ struct job_world::server : process {
 
 // -- workers ------------------------------------------------------------------------------------
 
-/// A letter that a process of workers waits to have answered.
+/// A part of a request that has not ended at its link.
 struct job_world::sent_part {
   part_id part;
   std::uint64_t attempt = 0;
   std::uint32_t server = 0;
+  std::uint64_t bytes = 0;
   time_point deadline{0};
+  bool has_failed = false; ///< Its deadline has passed; a reply is still delivered.
 };
 
 /// The state that workers of one process share.
 struct job_world::worker_process : process {
   struct link {
+    std::optional<request_window> window;
     std::uint64_t number = 0;
     bool is_dead = false; ///< The process has not noticed.
   };
@@ -166,7 +172,9 @@ struct job_world::worker_process : process {
   router values_of;
   std::uint64_t next_token = 1, next_message = 1;
   std::map<request_token, member_id> responders;
-  std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
+  std::shared_ptr<push_quota> push_memory =
+    std::make_shared<push_quota>(send_limits{}.memory_bytes);
+  std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the request.
   std::map<std::uint32_t, link> links;                           ///< Links to servers.
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< Last one to or from a server.
 };

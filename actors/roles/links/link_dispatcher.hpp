@@ -2,7 +2,7 @@
 // actors/roles/links use it.
 #pragma once
 
-#include "actors/flow_control.hpp"
+#include "actors/protocol/worker/flow_control.hpp"
 #include "actors/inline_executor.hpp"
 #include "actors/kv.hpp"
 #include "actors/notice_sink.hpp"

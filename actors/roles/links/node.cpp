@@ -63,7 +63,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
 
 struct node::services {
   services(caf::actor_system& sys, const send_limits& how)
-      : system(sys), limits(how), memory(std::make_shared<detail::push_quota>(how.memory_bytes)) {}
+      : system(sys), limits(how), memory(std::make_shared<push_quota>(how.memory_bytes)) {}
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
@@ -79,7 +79,7 @@ struct node::services {
 
   caf::actor_system& system;
   const send_limits limits;
-  const std::shared_ptr<detail::push_quota> memory;
+  const std::shared_ptr<push_quota> memory;
   std::mutex mutex;
   kv_service data, expander;
   replica_sink replicas;

@@ -3,7 +3,7 @@
 // actors on both sides do not notice the link.
 #pragma once
 
-#include "actors/flow_control.hpp"
+#include "actors/protocol/worker/flow_control.hpp"
 #include "actors/kv.hpp"
 #include "actors/notice_sink.hpp"
 #include "actors/transport/transport.hpp"

@@ -1,7 +1,7 @@
 #include "actors/roles/server/server_actor.hpp"
 
 #include "actors/member_port.hpp"
-#include "actors/roles/server/replica_host.hpp"
+#include "actors/roles/server/replica_runner.hpp"
 #include "base/clock.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -119,10 +119,10 @@ struct server_shell {
     self->quit(reason_to_end(what));
   }
 
-  replica_host& replica_of(chain_id chain) {
+  replica_runner& replica_of(chain_id chain) {
     auto& mine = replicas[chain];
     if (!mine)
-      mine = std::make_unique<replica_host>(shared, chain);
+      mine = std::make_unique<replica_runner>(shared, chain);
     return *mine;
   }
 
@@ -166,7 +166,7 @@ struct server_shell {
   pointer self = nullptr;
   member_port port;
   server_context shared;
-  std::map<chain_id, std::unique_ptr<replica_host>> replicas;
+  std::map<chain_id, std::unique_ptr<replica_runner>> replicas;
   std::vector<server_address> servers;
   std::map<member_id, replica_sink> peers;
   std::vector<chain_status> told; ///< As last reported.

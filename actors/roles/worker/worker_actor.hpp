@@ -2,7 +2,7 @@
 // pushes it.
 #pragma once
 
-#include "actors/flow_control.hpp" // request_traffic
+#include "actors/protocol/worker/flow_control.hpp" // request_traffic
 #include "actors/kv.hpp"
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/roles/worker/gradient_actor.hpp"

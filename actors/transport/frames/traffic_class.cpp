@@ -28,8 +28,7 @@ struct classifier {
 } // namespace
 
 traffic_class traffic_class_of(const request& what) {
-  const bool overtakes = !what.push && what.pull && what.pull->latest;
-  return overtakes ? traffic_class::urgent : traffic_class::bulk;
+  return overtakes(what) ? traffic_class::urgent : traffic_class::bulk;
 }
 
 traffic_class traffic_class_of(const message& what) { return std::visit(classifier{}, what); }

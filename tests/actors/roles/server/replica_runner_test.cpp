@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-namespace replica_host_test {
+namespace replica_runner_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -569,4 +569,4 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   CHECK(f.report_of(1).chains.at(0).checkpoint_failed == 4);
 }
 
-} // namespace replica_host_test
+} // namespace replica_runner_test

@@ -26,8 +26,6 @@ struct request_traffic {
   std::uint64_t received_bytes = 0;
 };
 
-namespace detail {
-
 /// Counts the memory of a process's unanswered pushes. Thread-safe.
 class push_quota {
 public:
@@ -45,7 +43,7 @@ public:
   void take_in_any_case(std::uint64_t bytes) { taken_ += bytes; }
   void give_back(std::uint64_t bytes) { taken_ -= bytes; }
 
-  /// Returns the time that requests spent waiting for a window, in total.
+  /// Returns the time that requests waited for an open link with room in its window, in total.
   std::chrono::nanoseconds waited() const { return std::chrono::nanoseconds{waited_ns_.load()}; }
   void add_waited(std::chrono::nanoseconds time) { waited_ns_ += time.count(); }
 
@@ -61,5 +59,4 @@ private:
   std::atomic<std::uint64_t> received_bytes_ = 0;
 };
 
-} // namespace detail
 } // namespace troupe
