@@ -126,12 +126,6 @@ double as_double(const event_value& value) {
   return number ? *number : 0.0;
 }
 
-/// 250 ms, 30 s.
-std::string time_text(double seconds) {
-  return seconds < 10.0 ? std::to_string(std::llround(seconds * 1e3)) + " ms"
-                        : std::to_string(std::llround(seconds)) + " s";
-}
-
 std::string plain_text(const event_value& value) {
   if (const auto* text = std::get_if<std::string>(&value))
     return *text;
@@ -201,6 +195,11 @@ std::uint64_t job_event::number(std::string_view name) const {
   const auto* const value = find(name);
   const auto* const count = value == nullptr ? nullptr : std::get_if<std::uint64_t>(value);
   return count == nullptr ? 0 : *count;
+}
+
+std::string time_text(double seconds) {
+  return seconds < 10.0 ? std::to_string(std::llround(seconds * 1e3)) + " ms"
+                        : std::to_string(std::llround(seconds)) + " s";
 }
 
 job_event note_of(std::string text) { return {event_kind::note, {{"text", std::move(text)}}}; }

@@ -109,6 +109,8 @@ struct job_event {
   std::uint64_t number(std::string_view name) const;
 };
 
+/// Returns a time for a person, such as "250 ms" or "30 s".
+std::string time_text(double seconds);
 /// Returns an event without a kind of its own: one line for a person.
 job_event note_of(std::string text);
 

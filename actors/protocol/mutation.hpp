@@ -57,7 +57,8 @@ enum class mutation : std::uint8_t {
   // ledger.cpp
   lost_work_forgotten,
   audit_queues_nothing,
-  // coordinator*.cpp
+  // The coordinator's parts: worker_admission.cpp, coordinator.cpp, shard_recovery.cpp and
+  // coordinator_servers.cpp.
   lease_ids_again,
   term_again,
   finished_unsaved,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/coordinator/coordinator.hpp"
-#include "actors/protocol/worker/read_target.hpp"
+#include "actors/protocol/worker/router.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>

@@ -4,7 +4,7 @@
 #include "actors/process_name.hpp"
 #include "actors/protocol/coordinator/checkpoint_schedule.hpp"
 #include "actors/protocol/coordinator/straggler_detector.hpp"
-#include "actors/protocol/worker/read_target.hpp"
+#include "actors/protocol/worker/router.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "serialization/encoding.hpp"

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 /// The pace is sampled over this time, and clocks are chosen as far ahead. A desired state takes a
 /// few ms to arrive.
 constexpr auto sample_time = 500ms;
-/// A cut that is not complete by then never will be: a server's disk hangs, or a clock is stuck.
+/// A cut that is not complete by then never will be: a server's disk hangs, or a clock is stalled.
 constexpr auto cut_timeout = 60s;
 constexpr std::uint64_t margin_min = 2;
 

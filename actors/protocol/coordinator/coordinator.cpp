@@ -1,6 +1,5 @@
-// Takes the events of the coordinator and moves it through its phases. The rest of the class is in
-// coordinator_servers.cpp, _resize.cpp, _checkpoints.cpp, _workers.cpp, _stragglers.cpp and
-// _orders.cpp.
+// Takes the events of the coordinator and moves it through its phases. Its decisions about servers
+// are in coordinator_servers.cpp.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"
@@ -19,10 +18,10 @@ constexpr auto frozen_min = 1000ms;
 /// The job waits this long at its end for the checkpoint that a stop asks for.
 constexpr auto stop_time = 10s;
 constexpr auto last_retry_pause = 1000ms;
-/// Pause between two searches for a checkpoint, when the first one failed.
-constexpr auto search_pause = 1000ms;
-/// Events kept for the observers.
-constexpr std::size_t events_max = 50;
+/// Attempts at the last checkpoint before the job fails: most likely its disk is full.
+constexpr std::uint32_t last_failures_max = 5;
+/// A status is answered if this time has passed since the last desired state, which may be lost.
+constexpr auto repeat_after = 100ms;
 /// Members remembered, so that one event tells of each.
 constexpr std::size_t unknown_members_max = 1000;
 /// Observers at a time: one for each host that joined.
@@ -55,58 +54,48 @@ storage::coordinator_state fitting(storage::coordinator_state stored, const job_
   return stored;
 }
 
+std::uint64_t next_term(const storage::coordinator_state& stored) {
+  return stored.term == 0 || !mutated(mutation::term_again) ? stored.term + 1 : stored.term;
+}
+
 } // namespace
 
 coordinator::coordinator(job_spec job, coordinator_options options,
                          storage::coordinator_state stored, std::uint64_t last_checkpoint,
                          time_point now, coordinator_effects& effects)
-    : job_(std::move(job)), options_(options),
-      state_(fitting(std::move(stored), job_, fingerprint(job_))), fingerprint_(fingerprint(job_)),
-      bsp_(any_bsp(job_)), started_at_(now), last_call_(now), observed_at_(now),
+    : job_(std::move(job)), options_(options), fingerprint_(fingerprint(job_)),
+      recovering_(stored.term > 0 && stored.job == fingerprint_),
+      state_(fitting(std::move(stored), job_, fingerprint_)), started_at_(now), last_call_(now),
+      observed_at_(now),
       placement_({.replicas = job_.replicas,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
-      chains_(job_.chain_count()), ledger_(job_, options.ledger),
+      workers_(job_, options.ledger, options.lease_time, options.stragglers, next_term(state_)),
+      shards_(job_, {options.checkpoints, options.resume, options.audit_grace}, state_.chains,
+              recovering_, recovering_ && state_.rolling_back),
       schedule_(job_, options.checkpointing, last_checkpoint + numbers_skipped * state_.term) {
-  const bool known = state_.term > 0 && state_.job == fingerprint_;
-  recovering_ = known;
+  const bool known = recovering_;
   if (!known)
     state_.committed = 0;
-  frozen_ = known && state_.rolling_back;
   if (!known || state_.chain_of.size() != job_.partitions)
     state_.chain_of.clear();
-  if ((!known && state_.term > 0) || frozen_)
+  if ((!known && state_.term > 0) || shards_.is_rolling_back())
     ++state_.generation.value;
-  state_.rolling_back = frozen_;
-  if (options_.stragglers)
-    detector_.emplace(*options_.stragglers);
-  if (state_.term == 0 || !mutated(mutation::term_again))
-    ++state_.term;
+  state_.rolling_back = shards_.is_rolling_back();
+  state_.term = next_term(state_);
   state_.job = fingerprint_;
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
-  // All numbers begin with the term, so that none repeats a number of an earlier coordinator.
-  next_lease_ = mutated(mutation::lease_ids_again) ? 1 : (state_.term << 32) + 1;
-  for (std::size_t index = 0; index < chains_.size(); ++index) {
-    auto& chain = chains_[index];
-    const auto& record = placement_.records()[index];
-    chain.started = known || options_.resume;
-    chain.to_begin = frozen_;
-    chain.restored = record.proposed && record.active.config != config_id{}
-                     && record.proposed->generation != record.active.generation;
-  }
   for (const auto& server : slots()) {
     gone_[server.value] = now;
     if (server.value >= job_.servers && placement_.is_empty(server))
       newcomers_.insert(server);
   }
-  follow_records(now);
+  shards_.follow_records(recovery(now, effects));
   persist(effects);
   if (recovering_)
     notify({event_kind::coordinator_restarted, {{"term", state_.term}}}, effects);
-  if (options_.resume && options_.checkpoints && !known) { // Else when a server needs one.
-    finding_ = true;
-    effects.push_back(find_checkpoint_effect{unreadable_});
-  }
+  if (options_.resume && options_.checkpoints && !known) // Else when a server needs one.
+    shards_.search(recovery(now, effects));
   refresh_view();
 }
 
@@ -127,15 +116,15 @@ void coordinator::receive(const status_message& what, time_point now,
     return;
   }
   if (const auto old = members_.gives_way(what.from, now))
-    lose(*old, "a newer one took its place", now, effects);
+    on_member_lost(*old, "a newer one took its place", now, effects);
   switch (members_.hear(what, now)) {
-  case membership::standing::buried: reject_member(what.from, "", effects); return;
+  case membership::standing::dead: reject_member(what.from, "", effects); return;
   case membership::standing::refused:
     reject_member(what.from, name_of(what.from) + " is already running elsewhere", effects);
     return;
   case membership::standing::waiting:
   case membership::standing::repeated: return;
-  case membership::standing::joined: welcome(what, now, effects); break;
+  case membership::standing::joined: on_join(what, now, effects); break;
   case membership::standing::news: break;
   }
   std::visit([&](const auto& body) { take(what.from, body, now, effects); }, what.body);
@@ -159,15 +148,14 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
     if (who.role == role::observer) // It holds nothing, so its death does not matter.
       members_.leave(who);
     else if (!recovering_ && !acts_in_a_chain(who))
-      lose(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms", now,
-           effects);
+      on_member_lost(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms",
+                     now, effects);
   }
-  miss_servers(now, effects);
-  if (search_again_at_ && now >= *search_again_at_ && phase_ != job_phase::stopped) {
-    search_again_at_.reset();
-    effects.push_back(find_checkpoint_effect{unreadable_});
-  }
-  audit_overdue(now, effects);
+  detect_silent_servers(now, effects);
+  const auto context = recovery(now, effects);
+  if (phase_ != job_phase::stopped)
+    shards_.search_again(context);
+  shards_.audit_overdue(!recovering_ && phase_ != job_phase::stopped, context);
   detect_stragglers(now, effects);
   decide(now, effects);
 }
@@ -179,54 +167,16 @@ void coordinator::disconnected(const member_id& who, time_point now,
 
 void coordinator::checkpoint_found(const storage::found& what, time_point now,
                                    coordinator_effects& effects) {
-  if (!finding_)
-    return;
-  if (what.newest && std::ranges::find(unreadable_, what.newest->checkpoint) != unreadable_.end()) {
-    effects.push_back(find_checkpoint_effect{unreadable_}); // A server has just failed to read it.
-    return;
-  }
-  finding_ = search_failing_ = false;
-  search_again_at_.reset();
-  for (const auto& refused : what.refused)
-    notify({event_kind::checkpoint_skipped, {{"reason", refused.text}}}, effects);
-  // Only what was committed can be damaged.
-  const bool had_one = state_.committed > 0
-                       || std::any_of(what.refused.begin(), what.refused.end(),
-                                      [](const auto& x) { return x.code == errc::damaged; });
-  if (!what.newest && had_one) {
-    auto why = what.refused.empty() ? "checkpoint " + std::to_string(state_.committed) + " is gone"
-                                    : what.refused.front().text;
-    for (std::size_t i = 1; i < what.refused.size(); ++i)
-      why += "; " + what.refused[i].text;
-    give_up("no checkpoint can be restored, and a restart would discard the training so far: "
-              + why,
-            now, effects);
-    return;
-  }
-  if (!what.newest)
-    notify({job_.durability == durability_mode::log ? event_kind::reading_logs
-                                                    : event_kind::no_checkpoint,
-            {}},
-           effects);
-  restore_ = what.newest ? what.newest->checkpoint : 0;
-  if (*restore_ > state_.committed) {
-    state_.committed = *restore_;
-    persist(effects);
-  }
-  decide(now, effects);
+  const auto is_news = shards_.on_found(what, recovery(now, effects));
+  if (!is_news)
+    give_up(is_news.error().text, now, effects);
+  else if (*is_news)
+    decide(now, effects);
 }
 
 void coordinator::search_failed(const failure& why, time_point now, coordinator_effects& effects) {
-  if (!finding_)
-    return;
-  const auto text = "cannot look for checkpoints: " + why.text;
-  if (reaction_to(why.code) != reaction::retry && why.code != errc::io_failed) {
-    give_up(text, now, effects);
-    return;
-  }
-  if (!std::exchange(search_failing_, true))
-    notify({event_kind::checkpoint_search_failed, {{"reason", text}}}, effects);
-  search_again_at_ = now + search_pause;
+  if (const auto done = shards_.on_search_failed(why, recovery(now, effects)); !done)
+    give_up(done.error().text, now, effects);
 }
 
 void coordinator::give_up(const std::string& why, time_point now, coordinator_effects& effects) {
@@ -243,7 +193,7 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
     state_.committed = checkpoint;
     persist(effects);
     last_failures_ = 0;
-    restore_.reset();
+    shards_.on_checkpoints_changed();
     notify({event_kind::checkpoint_committed, {{"checkpoint", checkpoint}}}, effects);
   } else {
     checkpoint_failed(outcome.error().text, now, effects);
@@ -251,11 +201,19 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
   decide(now, effects);
 }
 
+void coordinator::scrub_failed(const failure& why, coordinator_effects& effects) {
+  shards_.on_checkpoints_changed(); // It may be the newest one.
+  notify(
+    {why.code == errc::damaged ? event_kind::checkpoint_damaged : event_kind::checkpoint_unreadable,
+     {{"reason", why.text}}},
+    effects);
+}
+
 /// Extends all deadlines if the coordinator itself did not run: silence then proves nothing.
 void coordinator::notice_pause(time_point now) {
   if (now - last_call_ > frozen_min) {
     const auto gap = now - last_call_;
-    members_.forgive(gap);
+    members_.extend_deadlines(gap);
     observed_at_ += gap;
     for (auto& [index, server] : servers_)
       server.trusted_at += gap;
@@ -263,7 +221,7 @@ void coordinator::notice_pause(time_point now) {
   last_call_ = now;
 }
 
-void coordinator::welcome(const status_message& what, time_point now,
+void coordinator::on_join(const status_message& what, time_point now,
                           coordinator_effects& effects) {
   const auto& who = what.from;
   if (who.role == role::observer)
@@ -273,64 +231,87 @@ void coordinator::welcome(const status_message& what, time_point now,
     notify(
       {again ? event_kind::member_rejoined : event_kind::member_joined, {{"member", name_of(who)}}},
       effects);
-  if (who.role == role::worker) {
-    auto& worker = workers_[who.index] = {};
-    set_stage(worker, admission::out);
-    worker.step_at = now;
-    if (!first_worker_at_)
-      first_worker_at_ = now;
-    if (detector_) {
-      straggler_events events;
-      detector_->joined({who.index}, std::get<worker_status>(what.body).host, now, events);
-      for (const auto& event : events)
-        notify(event.what_happened, effects);
-      worker.measure = measure_of({who.index});
-    }
+  if (who.role == role::server) {
+    on_server_join(who, now, effects);
     return;
   }
-  welcome_server(who, now, effects);
+  if (!first_worker_at_)
+    first_worker_at_ = now;
+  const auto& host = std::get<worker_status>(what.body).host;
+  for (const auto& event : workers_.on_join({who.index}, host, now))
+    notify(event.what_happened, effects);
+}
+
+void coordinator::on_member_lost(const member_id& who, const std::string& why, time_point now,
+                                 coordinator_effects& effects) {
+  if (!members_.mark_dead(who)) {
+    if (who.role == role::server)
+      on_server_lost(who, now, effects); // It may have been a member of an earlier coordinator.
+    return;
+  }
+  job_event lost{event_kind::server_lost, {{"member", name_of(who)}, {"reason", why}}};
+  if (who.role == role::worker) {
+    lost.kind = event_kind::worker_lost;
+    lost.fields.push_back({"batches", workers_.on_lost({who.index}, now)});
+  }
+  if (phase_ != job_phase::stopped)
+    notify(std::move(lost), effects);
+  if (who.role == role::worker)
+    return;
+  servers_.erase(who.index);
+  gone_[who.index] = now;
+  on_server_lost(who, now, effects);
+}
+
+void coordinator::detect_stragglers(time_point now, coordinator_effects& effects) {
+  if (recovering_ || phase_ == job_phase::stopped)
+    return;
+  for (const auto& event : workers_.detect_stragglers(now)) {
+    notify(event.what_happened, effects);
+    if (!workers_.carry_out(event))
+      continue;
+    // The detector keeps a successor of this incarnation waiting.
+    const auto who = members_.all().at({role::worker, event.worker->value, {}}).id;
+    on_member_lost(who, "evicted", now, effects);
+    reject_member(who, "", effects);
+  }
 }
 
 void coordinator::take(const member_id& from, const worker_status& body, time_point now,
                        coordinator_effects& effects) {
-  auto& worker = workers_[from.index];
-  worker.report = body;
-  measure_pace(worker, now);
-  hear_progress(worker, {from.index}, now);
+  workers_.hear({from.index}, body, now);
   if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
-  if (frozen_ || body.generation != state_.generation)
-    return; // These leases belong to another history.
-  if (ledger_.progress({from.index}, body.leases, recovering_))
-    outdate({from.index});
-  // Only admitted workers get leases. Some of its pushes may not be applied yet, so servers are not
-  // told that its clock is body.clock: the worker's own requests tell them.
-  if (recovering_ && ledger_.holds_work({from.index})) {
-    set_stage(worker, admission::admitted);
-    worker.adopted = true;
-    worker.start_clock = mutated(mutation::recovered_clock_told) ? body.clock : 0;
-  }
+  // Leases of an earlier generation belong to another history.
+  if (!shards_.is_rolling_back() && body.generation == state_.generation)
+    workers_.take_progress({from.index}, recovering_);
 }
 
 void coordinator::take(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& mine : body.chains) {
-    if (mine.chain.value >= chains_.size() || mine.marks.end().value > job_.batches()) {
+    if (mine.chain.value >= shards_.all().size() || mine.marks.end().value > job_.batches()) {
       notify_once(from, {event_kind::member_inconsistent, {{"member", name_of(from)}}}, effects);
       return;
     }
   }
   if (!hear(from, body, now, effects))
     return;
-  for (const auto& mine : body.chains)
-    hear_of_chain(from, mine, now, effects);
+  const auto context = recovery(now, effects);
+  for (const auto& mine : body.chains) {
+    if (mine.unreadable == 0 && !mine.failed.empty())
+      fail(name_of(from) + ": " + mine.failed, effects);
+    shards_.hear(from, mine, context);
+  }
+  if (shards_.is_rolling_back())
+    workers_.reset_clocks();
 }
 
 void coordinator::take(const member_id& from, const observer_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& death : body.deaths) {
-    if (!members_.buried(death.member))
-      lose(death.member, "process ended", now, effects);
+    if (!members_.is_dead(death.member))
+      on_member_lost(death.member, "process ended", now, effects);
   }
   reconcile(from, body.resize, now, effects);
   if (from.index != 0) { // It joined later: it may leave, and the job goes on.
@@ -351,18 +332,17 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
 void coordinator::decide(time_point now, coordinator_effects& effects) {
   end_recovery(now, effects);
   if (!recovering_ && phase_ != job_phase::stopped) {
-    place_chains(now, effects);
+    place_shards(now, effects);
     settle_newcomers(now, effects);
     release_drained(now, effects);
-    compare_marks(now, effects);
+    shards_.compare_applied(recovery(now, effects));
     advance_phase(now, effects);
     run_checkpoints(now, effects);
-    admit_workers();
-    hand_out(available_workers(), now);
-    copy_work(now);
-    release_idle_workers();
-    for (const auto worker : ledger_.take_shortened())
-      outdate(worker);
+    const bool is_stopping = phase_ == job_phase::finishing && stop_deadline_.has_value();
+    const bool may_work =
+      (phase_ == job_phase::training || is_stopping) && !shards_.is_rolling_back();
+    workers_.decide({members_, shards_.all(), state_.generation, shards_.is_rolling_back(),
+                     may_work, training_since_, now});
   }
   refresh_view();
   if (!recovering_ || phase_ == job_phase::stopped)
@@ -374,14 +354,14 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
     return;
   const auto is_here = [&](const auto& x) { return servers_.contains(x.first); };
   const bool all_here =
-    workers_.size() >= workers_expected() && std::ranges::all_of(gone_, is_here);
+    workers_.all().size() >= workers_.expected() && std::ranges::all_of(gone_, is_here);
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;
-  bool began = ledger_.cursor().value > 0;
-  for (const auto& chain : chains_)
-    began = began || chain.report.marks.end().value > 0;
-  marks_changed_ = audit_needed_ = true;
+  bool began = batches().cursor().value > 0;
+  for (const auto& shard : shards_.all())
+    began = began || shard.report.marks.end().value > 0;
+  shards_.begin_audit();
   if (began)
     begin_training(now, effects);
 }
@@ -391,24 +371,25 @@ void coordinator::begin_training(time_point now, coordinator_effects& effects) {
   training_since_ = now;
   last_checkpoint_ = 0;
   schedule_.restart(position(), now);
-  notify({event_kind::training_started, {{"workers", workers_.size()}}}, effects);
+  notify({event_kind::training_started, {{"workers", workers_.all().size()}}}, effects);
 }
 
 void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
   if (stop_wanted_ && !stop_deadline_)
     stop(now, effects);
-  const bool settled = all_serving() && !frozen_;
+  const bool settled = shards_.is_settled();
   if (phase_ == job_phase::gathering && settled) {
     const bool waited = first_worker_at_ && now - *first_worker_at_ >= options_.gather_timeout;
-    if (workers_.size() >= workers_expected() || (waited && !workers_.empty()))
+    const auto present = workers_.all().size();
+    if (present >= workers_.expected() || (waited && present > 0))
       begin_training(now, effects);
   }
   if (phase_ == job_phase::gathering && now - started_at_ >= options_.gather_timeout)
-    tell_who_is_missing(effects);
+    name_missing(effects);
   const bool over = phase_ == job_phase::finishing || phase_ == job_phase::finished;
-  if (over && !stop_deadline_ && settled && !ledger_.complete())
+  if (over && !stop_deadline_ && settled && !batches().complete())
     begin_training(now, effects); // A server came back without the last batches.
-  if (phase_ == job_phase::training && settled && ledger_.complete())
+  if (phase_ == job_phase::training && settled && batches().complete())
     phase_ = job_phase::finishing;
   if (phase_ == job_phase::finishing)
     finish(now, effects);
@@ -432,7 +413,7 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
   }
   if (schedule_.cutting() && schedule_.number() != last_checkpoint_)
     schedule_.abandon(now); // It was cut before the end.
-  if (!schedule_.idle() || !all_serving() || frozen_ || now < last_retry_at_)
+  if (!schedule_.idle() || !shards_.is_settled() || now < last_retry_at_)
     return;
   schedule_.begin(position(), now, false);
   last_checkpoint_ = schedule_.number();
@@ -457,18 +438,18 @@ void coordinator::fail(const std::string& why, coordinator_effects& effects) {
   notify({event_kind::job_failed, {{"reason", why}}}, effects);
 }
 
-void coordinator::tell_who_is_missing(coordinator_effects& effects) {
-  if (waiting_told_)
+void coordinator::name_missing(coordinator_effects& effects) {
+  if (std::exchange(missing_named_, true))
     return;
-  waiting_told_ = true;
   std::vector<std::string> names;
   for (const auto& server : slots()) {
     if (!servers_.contains(server.value))
       names.push_back(name_of({role::server, server.value, {}}));
   }
-  for (std::uint32_t index = 0; workers_.size() < workers_expected() && index < workers_expected();
-       ++index) {
-    if (!workers_.contains(index))
+  const auto& workers = workers_.all();
+  const auto expected = workers.size() < workers_.expected() ? workers_.expected() : 0;
+  for (std::uint32_t index = 0; index < expected; ++index) {
+    if (!workers.contains(index))
       names.push_back(name_of({role::worker, index, {}}));
   }
   if (names.empty())
@@ -487,16 +468,117 @@ void coordinator::notify_once(const member_id& about, job_event what,
     notify(std::move(what), effects);
 }
 
-void coordinator::notify(job_event what, coordinator_effects& effects) {
-  events_.push_back(what);
-  if (events_.size() > events_max)
-    events_.pop_front();
-  ++events_total_;
-  effects.push_back(event_effect{std::move(what)});
+// -- checkpoints --------------------------------------------------------------------------------
+
+void coordinator::run_checkpoints(time_point now, coordinator_effects& effects) {
+  if (!options_.checkpoints)
+    return;
+  if (schedule_.cutting())
+    collect_parts(now, effects);
+  if (!shards_.is_settled())
+    return;
+  schedule_.observe(position(), now);
+  if (phase_ == job_phase::training && schedule_.due(position(), now))
+    schedule_.begin(position(), now, true);
 }
 
-void coordinator::persist(coordinator_effects& effects) {
-  effects.push_back(persist_effect{state_});
+void coordinator::collect_parts(time_point now, coordinator_effects& effects) {
+  if (schedule_.overdue(now)) {
+    checkpoint_failed("it took too long", now, effects);
+    return;
+  }
+  const auto& shards = shards_.all();
+  for (std::uint32_t index = 0; index < shards.size(); ++index) {
+    const auto& report = shards[index].report;
+    if (report.checkpoint_failed == schedule_.number()) {
+      checkpoint_failed(report.checkpoint_failure, now, effects);
+      return;
+    }
+    if (!shards[index].serving || report.part.chain.value != index || !schedule_.add(report.part))
+      continue;
+    effects.push_back(
+      commit_checkpoint_effect{{schedule_.number(), job_, state_.generation, schedule_.clock(),
+                                batches().cursor(), schedule_.parts()}});
+    return;
+  }
+}
+
+void coordinator::checkpoint_failed(const std::string& why, time_point now,
+                                    coordinator_effects& effects) {
+  const auto number = schedule_.number();
+  schedule_.fail(now);
+  notify({event_kind::checkpoint_failed, {{"checkpoint", number}, {"reason", why}}}, effects);
+  if (number == last_checkpoint_ && ++last_failures_ >= last_failures_max && !stop_deadline_)
+    fail("the last checkpoint cannot be written: " + why, effects);
+}
+
+// -- desired states -----------------------------------------------------------------------------
+
+cluster_state coordinator::cluster() const {
+  return {
+    job_,     state_,     phase_,  failed_,   view_,   members_,       workers_,
+    servers_, newcomers_, shards_, schedule_, events_, options_.index, options_.directory_mark};
+}
+
+recovery_context coordinator::recovery(time_point now, coordinator_effects& effects) {
+  return {placement_, schedule_, batches(), state_, events_, now, effects};
+}
+
+void coordinator::refresh_view() {
+  auto next = view_of(cluster());
+  if (next == view_)
+    return;
+  view_ = std::move(next);
+  // It begins with the term, as all numbers of a coordinator do.
+  view_.config.value = std::max(view_.config.value + 1, (state_.term << 32) + 1);
+}
+
+void coordinator::send_changed(time_point now, coordinator_effects& effects) {
+  const common_parts now_valid(phase_, view_.config, shards_.is_rolling_back(), schedule_.asked(),
+                               schedule_.asked_clock(), events_.total(), placements_,
+                               workers_.roster());
+  const bool all = std::exchange(sent_common_, now_valid) != now_valid;
+  const auto outdated = workers_.take_outdated();
+  for (auto& [slot, record] : members_.all()) {
+    const bool has_new_leases = slot.role == role::worker && outdated.contains({slot.index});
+    if (record.sent.sequence > 0 && !has_new_leases && !all)
+      continue;
+    auto what = make_desired(record.id);
+    if (record.sent.sequence == 0 || must_be_sent(what, record.sent))
+      send(record, std::move(what), now, effects);
+  }
+}
+
+void coordinator::answer(const member_id& who, time_point now, coordinator_effects& effects) {
+  auto* record = members_.find(who);
+  if (record == nullptr || (recovering_ && phase_ != job_phase::stopped))
+    return;
+  if (now - record->sent_at >= repeat_after)
+    send(*record, make_desired(who), now, effects);
+}
+
+desired_state coordinator::make_desired(const member_id& who) {
+  ++desired_made_;
+  return desired_for(who, cluster());
+}
+
+void coordinator::send(member_entry& to, desired_state what, time_point now,
+                       coordinator_effects& effects) {
+  what.sequence = next_desired_++;
+  to.sent = what;
+  to.sent_at = now;
+  effects.push_back(send_effect{std::move(what)});
+}
+
+/// Tells a process that is not a member to end.
+void coordinator::reject_member(const member_id& who, const std::string& why,
+                                coordinator_effects& effects) {
+  desired_state what{who, state_.term, next_desired_++, true, why, {}};
+  if (who.role == role::server)
+    what.body = desired_server{};
+  else if (who.role == role::observer)
+    what.body = job_status{};
+  effects.push_back(send_effect{std::move(what)});
 }
 
 } // namespace troupe

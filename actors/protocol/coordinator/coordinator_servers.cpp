@@ -1,7 +1,9 @@
-// Decides the effects of a lost server, starts generations of chains, and makes the view.
+// Decides which servers are present, places shards on them, and adds and drains servers while the
+// job runs. The rest of the class is in coordinator.cpp.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"
+#include "fmt/format.h"
 
 #include <algorithm>
 
@@ -11,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A server that acts in a chain is waited for this many times longer than others.
-constexpr int patience_with_the_last = 6;
+constexpr int last_copy_patience = 6;
 
 bool is_member(const chain_config& config, const member_id& who) {
   return std::find(config.members.begin(), config.members.end(), who) != config.members.end();
@@ -20,61 +22,32 @@ bool is_member(const chain_config& config, const member_id& who) {
 /// Returns whether the server cannot serve its chain, for a reason of its own.
 bool has_failed(const replica_status& what) { return !what.failed.empty() && what.unreadable == 0; }
 
-/// Returns whether the new generation's server had not kept all acknowledged pushes of the last
-/// one.
-bool has_partial_state(const chain_metadata& record, const replica_status& what) {
-  return record.proposed && record.active.config != config_id{} && !what.recovered
-         && what.status.complete && what.status.generation == record.proposed->generation
-         && what.status.generation != record.active.generation;
+job_event about_server(event_kind kind, const server_id& server) {
+  return {kind, {{"member", name_of({role::server, server.value, {}})}}};
 }
 
 } // namespace
 
 // -- presence -----------------------------------------------------------------------------------
 
-void coordinator::lose(const member_id& who, const std::string& why, time_point now,
-                       coordinator_effects& effects) {
-  if (!members_.mark_dead(who)) {
-    if (who.role == role::server)
-      lose_server(who, now); // It may have been a member of an earlier coordinator.
-    return;
+/// Adds the server to the job if no request did: another host may lend one.
+void coordinator::on_server_join(const member_id& who, time_point now, effects_ref effects) {
+  if (!slots().contains({who.index})) {
+    assign_slot({who.index}, now, effects);
+    persist(effects);
   }
-  if (who.role == role::worker) {
-    const auto before = ledger_.remaining();
-    ledger_.lost({who.index});
-    workers_.erase(who.index);
-    ++roster_;
-    if (detector_)
-      detector_->left({who.index}, now);
-    if (phase_ != job_phase::stopped)
-      notify(
-        {event_kind::worker_lost,
-         {{"member", name_of(who)}, {"reason", why}, {"batches", ledger_.remaining() - before}}},
-        effects);
-    return;
-  }
-  if (phase_ != job_phase::stopped)
-    notify({event_kind::server_lost, {{"member", name_of(who)}, {"reason", why}}}, effects);
-  servers_.erase(who.index);
-  gone_[who.index] = now;
-  lose_server(who, now);
+  servers_[who.index] = {who, {}, now, 0};
+  gone_[who.index] = now; // Until its status names the chains.
+  ++placements_;
 }
 
-void coordinator::lose_server(const member_id& who, time_point now) {
+void coordinator::on_server_lost(const member_id& who, time_point now, effects_ref effects) {
   placement_.dead(who);
-  for (auto& chain : chains_) {
-    if (chain.head != who)
-      continue;
-    chain.head.reset();
-    chain.lost_marks = chain.report.marks;
-    chain.serving = false;
-    if (schedule_.cutting())
-      schedule_.abandon(now);
-  }
+  shards_.on_server_lost(who, recovery(now, effects));
 }
 
 /// Handles members of chains that do not report, or are not trusted.
-void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
+void coordinator::detect_silent_servers(time_point now, effects_ref effects) {
   if (recovering_)
     return;
   std::set<member_id> all;
@@ -85,32 +58,32 @@ void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
   for (const auto& who : all) {
     const auto found = servers_.find(who.index);
     if (found == servers_.end())
-      miss_unheard(who, now, effects);
+      detect_unheard(who, now, effects);
     else if (found->second.id != who)
-      lose_server(who, now); // Its successor is present.
+      on_server_lost(who, now, effects); // Its successor is present.
     else if (now - found->second.trusted_at > options_.silence_timeout)
       placement_.silent(who);
   }
-  for (const auto& who : members_.silent(now, patience_with_the_last * options_.liveness_timeout))
+  for (const auto& who : members_.silent(now, last_copy_patience * options_.liveness_timeout))
     if (who.role == role::server)
-      lose(who, "silent for too long", now, effects);
+      on_member_lost(who, "silent for too long", now, effects);
 }
 
 /// Handles a server that only an earlier coordinator knew.
-void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref effects) {
+void coordinator::detect_unheard(const member_id& who, time_point now, effects_ref effects) {
   if (placement_.is_dead(who))
     return;
   placement_.silent(who);
-  const auto patience = acts_in_a_chain(who) ? patience_with_the_last : 1;
+  const auto patience = acts_in_a_chain(who) ? last_copy_patience : 1;
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
   notify({event_kind::server_lost,
           {{"member", name_of(who)}, {"reason", "silent since the coordinator restarted"}}},
          effects);
   if (mutated(mutation::given_up_not_sent_home))
-    lose_server(who, now);
+    on_server_lost(who, now, effects);
   else
-    lose(who, "", now, effects); // If it comes after all, it is told to end.
+    on_member_lost(who, "", now, effects); // If it comes after all, it is told to end.
 }
 
 /// Returns whether a silent server is in an active chain. Then all servers of that chain are
@@ -124,8 +97,8 @@ bool coordinator::acts_in_a_chain(const member_id& who) const {
 
 /// Returns the servers of the job that are still to come, may come back, or came just now.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
-  const auto is_founded = [](const chain_metadata& x) { return x.active.config != config_id{}; };
-  const bool begun = std::ranges::all_of(placement_.records(), is_founded);
+  const auto has_begun = [](const chain_metadata& x) { return x.active.config != config_id{}; };
+  const bool begun = std::ranges::all_of(placement_.records(), has_begun);
   std::set<server_id> all;
   for (const auto& [index, since] : gone_) {
     const bool came_before = begun || seen_.contains({role::server, index});
@@ -137,12 +110,12 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
 
 /// Takes a server's status. Returns whether its chain reports count.
 bool coordinator::hear(const member_id& from, const server_status& body, time_point now,
-                       coordinator_effects& effects) {
+                       effects_ref effects) {
   auto& server = servers_[from.index];
   if (server.report.address != body.address)
     ++placements_; // Others need its address.
   server.report = body;
-  if (body.chains.size() < chains_.size())
+  if (body.chains.size() < state_.chains.size())
     return true; // It does not know all chains yet; chains that wait for it go on waiting.
   gone_.erase(from.index);
   const auto failed = std::ranges::find_if(body.chains, has_failed);
@@ -152,7 +125,7 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
       effects);
     return false; // As if it were silent.
   }
-  std::vector<chain_status> statuses(chains_.size());
+  std::vector<chain_status> statuses(state_.chains.size());
   for (const auto& mine : body.chains)
     statuses[mine.chain.value] = mine.status;
   placement_.heard(from, std::move(statuses));
@@ -180,64 +153,14 @@ bool coordinator::can_be_missed(const member_id& who) const {
   });
 }
 
-void coordinator::hear_of_chain(const member_id& from, const replica_status& what, time_point now,
-                                coordinator_effects& effects) {
-  if (what.unreadable != 0)
-    suspect(from, what, now, effects);
-  else if (!what.failed.empty())
-    fail(name_of(from) + ": " + what.failed, effects);
-  auto& chain = chains_[what.chain.value];
-  const auto& record = placement_.records()[what.chain.value];
-  const auto& active = record.active;
-  const auto& status = what.status;
-  if (job_.durability == durability_mode::log && (!frozen_ || chain.to_begin)
-      && has_partial_state(record, what))
-    placement_.has_partial_state(what.chain.value, from);
-  if (chain.to_begin || chain.head != from || status.generation != active.generation
-      || status.config != active.config || !status.complete)
-    return;
-  marks_changed_ = marks_changed_ || chain.report.marks != what.marks;
-  chain.report = what;
-  schedule_.skip_to(std::max(what.part.checkpoint, what.checkpoint_failed));
-  if (!chain.serving)
-    begin_serving(what.chain.value, effects);
-}
+// -- placement -----------------------------------------------------------------------------------
 
-/// Drops a checkpoint that the server could not read; its chain begins with an older one.
-void coordinator::suspect(const member_id& from, const replica_status& what, time_point now,
-                          coordinator_effects& effects) {
-  const auto& record = placement_.records()[what.chain.value];
-  if (!record.proposed || record.proposed->generation != what.status.generation
-      || record.base_checkpoint != what.unreadable || chains_[what.chain.value].to_begin)
-    return; // It answers older orders.
-  notify({event_kind::restore_failed,
-          {{"member", name_of(from)}, {"checkpoint", what.unreadable}, {"reason", what.failed}}},
-         effects);
-  if (std::find(unreadable_.begin(), unreadable_.end(), what.unreadable) == unreadable_.end())
-    if (!mutated(mutation::unreadable_forgotten))
-      unreadable_.push_back(what.unreadable);
-  abandon(what.chain.value, now, effects);
-}
-
-// -- generations --------------------------------------------------------------------------------
-
-void coordinator::place_chains(time_point now, coordinator_effects& effects) {
+void coordinator::place_shards(time_point now, effects_ref effects) {
   placement_.expect(expected_servers(now));
-  for (const auto index : placement_.lost_chains()) {
-    if (placement_.records()[index].active.config == config_id{})
-      chains_[index].to_begin = true; // It never had a generation.
-    else if (!chains_[index].to_begin) {
-      chains_[index].lost_by = placement_.records()[index].active.members.front().index;
-      abandon(index, now, effects);
-    }
-  }
-  for (std::uint32_t index = 0; index < chains_.size(); ++index)
-    if (bsp_ && !frozen_ && placement_.accepts_partial_state(index)) {
-      // Before it acts: so no coordinator finds it acting while other chains have not gone back.
-      abandon(index, now, effects);
-      roll_all_back(index, now, effects);
-    }
-  bool changed = begin_chains(effects);
+  const auto context = recovery(now, effects);
+  bool changed = shards_.begin_generations(context);
+  if (shards_.is_rolling_back())
+    workers_.reset_clocks();
   while (placement_.decide(now))
     changed = true;
   for (const auto& [index, leaves, stays] : placement_.take_separations())
@@ -250,129 +173,136 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   state_.chains = placement_.records();
   ++placements_;
   persist(effects);
-  follow_records(now);
+  shards_.follow_records(context);
 }
 
-/// Gives up the chain's state; another generation has to begin.
-void coordinator::abandon(std::uint32_t index, time_point now, coordinator_effects& effects) {
-  auto& chain = chains_[index];
-  chain.to_begin = chain.started = true;
-  chain.serving = false;
-  restore_.reset();
-  if (schedule_.cutting())
-    schedule_.abandon(now);
-  if (bsp_ && job_.durability == durability_mode::memory && !mutated(mutation::one_rolled_back))
-    roll_all_back(index, now, effects);
+// -- servers that are added and drained ----------------------------------------------------------
+
+void coordinator::reconcile(const member_id& from, const resize& wanted, time_point now,
+                            effects_ref effects) {
+  auto* record = members_.find(from);
+  // Each status repeats the request.
+  if (recovering_ || phase_ == job_phase::stopped || record == nullptr
+      || record->reconciled == wanted)
+    return;
+  auto draining = state_.draining;
+  draining.insert(wanted.drain.begin(), wanted.drain.end());
+  for (const auto& server : wanted.add)
+    draining.erase(server);
+  auto refused = rejection_to(wanted);
+  if (refused.empty())
+    if (const auto done = placement_.drain(draining); !done)
+      refused = done.error().text;
+  if (!refused.empty()) {
+    members_.leave(from); // Else it would be told that all is well.
+    reject_member(from, refused, effects);
+    return;
+  }
+  record->reconciled = wanted;
+  for (const auto& server : wanted.add)
+    assign_slot(server, now, effects);
+  for (const auto& server : draining)
+    if (!state_.draining.contains(server))
+      notify(about_server(event_kind::server_draining, server), effects);
+  for (const auto& server : state_.draining)
+    if (!draining.contains(server))
+      notify(about_server(event_kind::drain_cancelled, server), effects);
+  state_.draining = std::move(draining);
+  ++placements_;
+  persist(effects);
 }
 
-/// In bsp, takes every chain back to the same clock, in a new generation, after a loss in chain
-/// `index`.
-void coordinator::roll_all_back(std::uint32_t index, time_point now, coordinator_effects& effects) {
-  if (!std::exchange(frozen_, true)) {
-    rollback_cause_ = index;
-    acknowledged_ = ledger_.acknowledged();
-    acknowledged_.unite(chains_[index].lost_marks);
-    ++state_.generation.value;
-    state_.rolling_back = true;
+/// Returns the reason to refuse the request; empty: it can be granted.
+std::string coordinator::rejection_to(const resize& wanted) const {
+  auto staying = slots();
+  for (const auto& server : wanted.add) {
+    if (server.value >= servers_max)
+      return fmt::format("cannot add server {}: a job has servers 0 to {}", server.value,
+                         servers_max - 1);
+    staying.insert(server);
+  }
+  const auto all = staying;
+  for (const auto& server : state_.draining)
+    if (std::ranges::find(wanted.add, server) == wanted.add.end())
+      staying.erase(server);
+  for (const auto& server : wanted.drain) {
+    if (!all.contains(server))
+      return fmt::format("cannot drain server {}: the job has no such server", server.value);
+    staying.erase(server);
+  }
+  if (wanted.drain.empty() || staying.size() >= job_.replicas)
+    return {};
+  if (staying.empty())
+    return "cannot drain: no server would be left";
+  return fmt::format("cannot drain: {} would be left, and each chain has {} replicas",
+                     staying.size() == 1 ? "one server" : fmt::format("{} servers", staying.size()),
+                     job_.replicas);
+}
+
+/// Adds the server to the job; it need not be present yet.
+void coordinator::assign_slot(const server_id& server, time_point now, effects_ref effects) {
+  auto all = slots();
+  if (!all.insert(server).second)
+    return;
+  state_.servers = std::move(all);
+  newcomers_.insert(server);
+  gone_[server.value] = now;
+  notify(about_server(event_kind::server_added, server), effects);
+}
+
+void coordinator::settle_newcomers(time_point now, effects_ref effects) {
+  if (newcomers_.empty() || !placement_.is_at_rest())
+    return;
+  for (const auto& server : expected_servers(now))
+    if (newcomers_.contains(server))
+      return; // Chains wait for this server.
+  std::vector<std::size_t> loads;
+  for (const auto& [index, server] : servers_)
+    if (!state_.draining.contains({index}))
+      loads.push_back(placement_.load({index}));
+  if (loads.empty() || std::ranges::max(loads) > std::ranges::min(loads) + 1)
+    return; // A move waits for statuses.
+  std::erase_if(newcomers_, [&](const server_id& server) {
+    const auto found = servers_.find(server.value);
+    const auto load = placement_.load(server);
+    if (found == servers_.end() || gone_.contains(server.value)
+        || !placement_.is_trusted(found->second.id))
+      return false;
+    notify({load == 0 ? event_kind::server_idle : event_kind::server_placed,
+            {{"member", name_of(found->second.id)}, {"shards", load}}},
+           effects);
+    ++placements_;
+    return true;
+  });
+}
+
+/// Tells drained servers that hold no chain any more to end, and removes them from the job.
+void coordinator::release_drained(time_point now, effects_ref effects) {
+  // After a restart of the coordinator, a server that was not heard yet may still come.
+  const bool may_come = now - started_at_ <= options_.liveness_timeout && state_.term > 1;
+  const auto draining = state_.draining;
+  for (const auto& server : draining) {
+    const auto found = servers_.find(server.value);
+    if ((!placement_.is_empty(server) && !mutated(mutation::drained_too_soon))
+        || (found == servers_.end() && may_come))
+      continue;
+    state_.servers = slots();
+    state_.servers.erase(server);
+    state_.draining.erase(server);
+    placement_.keep(server);
+    newcomers_.erase(server);
+    gone_.erase(server.value);
+    ++placements_;
+    notify(about_server(event_kind::server_drained, server), effects);
     persist(effects);
-  }
-  for (auto& chain : chains_) {
-    chain.serving = false;
-    chain.to_begin = chain.started = true;
-  }
-  for (auto& [unused, worker] : workers_)
-    worker.start_clock = 0; // A worker's clock begins anew with a generation.
-  if (schedule_.cutting())
-    schedule_.abandon(now);
-}
-
-/// Returns whether records changed.
-bool coordinator::begin_chains(coordinator_effects& effects) {
-  if (!options_.checkpoints)
-    restore_ = 0;
-  bool changed = false;
-  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
-    auto& chain = chains_[index];
-    if (!chain.to_begin)
+    if (found == servers_.end())
       continue;
-    if (chain.started && !restore_) {
-      // The checkpoint that is being committed may soon be the newest, and make an older one
-      // disappear.
-      if (!finding_ && !schedule_.committing()) {
-        finding_ = true;
-        effects.push_back(find_checkpoint_effect{unreadable_});
-      }
-      return changed;
-    }
-    if (!placement_.begin_again(index, chain.started ? *restore_ : 0))
-      continue; // One of its servers is expected.
-    chain.to_begin = false;
-    chain.restored = chain.started;
-    changed = true;
+    const auto who = found->second.id;
+    servers_.erase(found);
+    members_.mark_dead(who);
+    placement_.dead(who);
+    reject_member(who, "", effects);
   }
-  return changed;
-}
-
-/// Updates the heads of chains after records have changed.
-void coordinator::follow_records(time_point now) {
-  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
-    auto& chain = chains_[index];
-    const auto& [active, base_checkpoint, proposed] = placement_.records()[index];
-    const bool is_over = proposed && proposed->generation != active.generation;
-    std::optional<member_id> head;
-    if (!active.members.empty() && !is_over && !placement_.is_dead(active.members.front()))
-      head = active.members.front();
-    if (head == chain.head)
-      continue;
-    chain.head = head;
-    chain.serving = false;
-    if (schedule_.cutting())
-      schedule_.abandon(now);
-  }
-}
-
-void coordinator::begin_serving(std::uint32_t index, coordinator_effects& effects) {
-  auto& chain = chains_[index];
-  chain.serving = chain.started = true;
-  marks_changed_ = true;
-  if (!std::exchange(chain.restored, false))
-    return;
-  audit_needed_ = true;
-  if (bsp_)
-    return;
-  auto before = ledger_.acknowledged();
-  before.unite(chain.lost_marks);
-  count_rolled_back(index, before, chain.report.marks, effects);
-}
-
-bool coordinator::all_serving() const {
-  return std::ranges::all_of(chains_, [](const chain_state& chain) { return chain.serving; });
-}
-
-// -- the view -----------------------------------------------------------------------------------
-
-void coordinator::refresh_view() {
-  view next{view_.config, state_.generation, {}, state_.chain_of};
-  const auto address_of = [&](const member_id& who) -> const std::string* {
-    const auto found = servers_.find(who.index);
-    return found != servers_.end() && found->second.id == who ? &found->second.report.address
-                                                              : nullptr;
-  };
-  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
-    const auto& chain = chains_[index];
-    auto& entry = next.chains.emplace_back(chain_entry{{index}, {}, {}, false});
-    if (const auto* address = chain.head ? address_of(*chain.head) : nullptr)
-      entry = {{index}, *chain.head, *address, chain.serving};
-    const auto& members = placement_.records()[index].active.members;
-    for (std::size_t i = 1; i < members.size(); ++i)
-      if (const auto* address = address_of(members[i]))
-        entry.others.push_back({members[i], *address});
-  }
-  if (next == view_)
-    return;
-  view_ = std::move(next);
-  // It begins with the term, as all numbers of a coordinator do.
-  view_.config.value = std::max(view_.config.value + 1, (state_.term << 32) + 1);
 }
 
 } // namespace troupe

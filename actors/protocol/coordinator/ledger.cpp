@@ -370,19 +370,19 @@ void ledger::lost(worker_id worker) {
 
 // -- comparing with applied batches --------------------------------------------------------------
 
-void ledger::settle(const batch_set& marks) {
-  const auto before = std::exchange(settled_, marks);
-  for (auto batch = marks.floor().value; batch < before.end().value; ++batch) {
-    if (before.contains({batch}) && !marks.contains({batch}) && !leased_.contains(batch))
+void ledger::settle(const batch_set& applied) {
+  const auto before = std::exchange(settled_, applied);
+  for (auto batch = applied.floor().value; batch < before.end().value; ++batch) {
+    if (before.contains({batch}) && !applied.contains({batch}) && !leased_.contains(batch))
       finished_.try_emplace(batch, false);
   }
-  raise_cursor(marks.end().value);
-  std::erase_if(queued_, [&](std::uint64_t batch) { return marks.contains({batch}); });
-  std::erase_if(finished_, [&](const auto& entry) { return marks.contains({entry.first}); });
+  raise_cursor(applied.end().value);
+  std::erase_if(queued_, [&](std::uint64_t batch) { return applied.contains({batch}); });
+  std::erase_if(finished_, [&](const auto& entry) { return applied.contains({entry.first}); });
 }
 
-std::uint64_t ledger::audit(const batch_set& marks, bool trust_finished) {
-  settle(marks);
+std::uint64_t ledger::audit(const batch_set& applied, bool trust_finished) {
+  settle(applied);
   std::uint64_t queued = 0;
   for (auto entry = finished_.begin(); entry != finished_.end();) {
     if (trust_finished && !std::exchange(entry->second, true)) {
@@ -397,14 +397,14 @@ std::uint64_t ledger::audit(const batch_set& marks, bool trust_finished) {
   return queued;
 }
 
-void ledger::roll_back(const batch_set& marks) {
+void ledger::roll_back(const batch_set& applied) {
   held_.clear();
   leased_.clear();
   queued_.clear();
   finished_.clear();
   settled_ = {};
   cursor_ = 0;
-  settle(marks);
+  settle(applied);
 }
 
 void ledger::finish(std::uint64_t batch) {

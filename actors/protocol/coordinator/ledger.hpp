@@ -56,7 +56,7 @@ public:
   /// only up to that batch. The rest is queued. Leases keep their ids and get shorter. Returns
   /// whether they changed.
   bool take_leases(worker_id worker);
-  /// Returns the worker with the most to do for its pace among those that can be relieved: they
+  /// Returns the worker with the most to do for its pace among those that can give back work: they
   /// hold more than `lease_max` batches, in bsp more than one lease.
   std::optional<worker_id> overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const;
 
@@ -83,13 +83,13 @@ public:
 
   /// Takes the batches that are applied on every server, as last reported, and settles finished
   /// ones. Batches that were settled and are not applied any more count as finished until an audit.
-  void settle(const batch_set& marks);
+  void settle(const batch_set& applied);
   /// Settles, then queues each batch below cursor() that is neither applied, queued nor leased.
   /// With `trust_finished`, the first audit that meets a finished batch leaves it alone, since its
   /// status may be on the way. Returns how many were queued.
-  std::uint64_t audit(const batch_set& marks, bool trust_finished);
-  /// Begins a new history: only `marks` are applied, and no worker holds a batch.
-  void roll_back(const batch_set& marks);
+  std::uint64_t audit(const batch_set& applied, bool trust_finished);
+  /// Begins a new history: only `applied` are applied, and no worker holds a batch.
+  void roll_back(const batch_set& applied);
 
   const std::vector<lease>& leases_of(worker_id worker) const;
   bool holds_work(worker_id worker) const;

@@ -25,7 +25,7 @@ std::string name_of(const member_id& who) {
 
 std::optional<member_id> membership::gives_way(const member_id& sender, time_point now) const {
   const auto slot = members_.find(slot_of(sender));
-  if (slot == members_.end() || slot->second.id == sender || buried_.contains(sender))
+  if (slot == members_.end() || slot->second.id == sender || dead_.contains(sender))
     return std::nullopt;
   const auto& holder = slot->second;
   const bool silent = holder.id.role == role::worker && now - holder.heard > doubt;
@@ -33,8 +33,8 @@ std::optional<member_id> membership::gives_way(const member_id& sender, time_poi
 }
 
 membership::standing membership::hear(const status_message& what, time_point now) {
-  if (buried_.contains(what.from))
-    return standing::buried;
+  if (dead_.contains(what.from))
+    return standing::dead;
   const auto [slot, is_free] = members_.try_emplace(slot_of(what.from));
   auto& holder = slot->second;
   if (is_free) {
@@ -64,11 +64,11 @@ void membership::leave(const member_id& who) {
 }
 
 bool membership::mark_dead(const member_id& who) {
-  const bool seated = find(who) != nullptr;
-  buried_.insert(who);
+  const bool was_member = find(who) != nullptr;
+  dead_.insert(who);
   waiting_.erase(who);
   leave(who);
-  return seated;
+  return was_member;
 }
 
 std::vector<member_id> membership::silent(time_point now, std::chrono::milliseconds timeout) const {
@@ -79,7 +79,7 @@ std::vector<member_id> membership::silent(time_point now, std::chrono::milliseco
   return all;
 }
 
-void membership::forgive(time_point gap) {
+void membership::extend_deadlines(time_point gap) {
   for (auto& [slot, holder] : members_) {
     holder.heard += gap;
     if (holder.disconnected)

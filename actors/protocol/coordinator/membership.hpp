@@ -28,8 +28,15 @@ struct member_entry {
   std::uint64_t rss_bytes_max = 0;
   desired_state sent; ///< The last desired state sent; sequence 0: none.
   time_point sent_at{0};
-  bool outdated = true; ///< Its desired state may differ from `sent`.
-  resize obeyed;        ///< The resize request of an observer that was applied last.
+  resize reconciled; ///< The resize request of an observer that was applied last.
+};
+
+/// The present incarnation of a server.
+struct server_entry {
+  member_id id;
+  server_status report;      ///< Its newest status.
+  time_point trusted_at{0};  ///< When its last status came that counts as a sign of life.
+  std::uint64_t echo_ns = 0; ///< The stamp of that status.
 };
 
 /// Invariants:
@@ -44,7 +51,7 @@ public:
     repeated, ///< It has the slot, but the status is an old one.
     waiting,  ///< Another incarnation has the slot and may be alive.
     refused,  ///< Another incarnation has the slot and was heard since.
-    buried,   ///< It was declared dead.
+    dead,     ///< It was declared dead.
   };
 
   /// Returns the incarnation that must be declared dead before the sender of a status can have its
@@ -60,12 +67,12 @@ public:
   /// Declares it dead for good. Returns whether it had a slot.
   bool mark_dead(const member_id& who);
   /// Returns whether it was declared dead, which may be before it was ever heard.
-  bool buried(const member_id& who) const { return buried_.contains(who); }
+  bool is_dead(const member_id& who) const { return dead_.contains(who); }
 
   /// Returns the members that were not heard for longer than `timeout`.
   std::vector<member_id> silent(time_point now, std::chrono::milliseconds timeout) const;
   /// Extends all deadlines by `gap`, in which the coordinator itself did not run.
-  void forgive(time_point gap);
+  void extend_deadlines(time_point gap);
 
   member_entry* find(const member_id& who);
   const std::map<member_id, member_entry>& all() const { return members_; }
@@ -75,7 +82,7 @@ private:
   std::map<member_id, member_entry> members_; ///< By slot.
   std::map<member_id, time_point> waiting_;   ///< First status of incarnations that want a taken
                                               ///< slot.
-  std::set<member_id> buried_;
+  std::set<member_id> dead_;
 };
 
 /// Returns "server 0", "worker 3".

@@ -14,11 +14,6 @@ using seconds_f = std::chrono::duration<double>;
 
 double seconds_of(time_point span) { return std::chrono::duration_cast<seconds_f>(span).count(); }
 
-std::string seconds_text(double seconds) {
-  return seconds < 10.0 ? std::to_string(std::llround(seconds * 1e3)) + " ms"
-                        : std::to_string(std::llround(seconds)) + " s";
-}
-
 /// `fields` follow the worker's name.
 void notify(straggler_events& events, worker_id worker, straggler_measure measure, event_kind kind,
             std::vector<event_field> fields,
@@ -44,6 +39,53 @@ double median(std::vector<double> values) {
 
 } // namespace
 
+// -- options ----------------------------------------------------------------------------------
+
+result<void> validate(const straggler_options& options) {
+  const auto invalid = [](const char* text) {
+    return result<void>{errc::invalid_argument, std::string{"straggler options: "} + text};
+  };
+  const auto none = std::chrono::milliseconds::zero();
+  if (options.window_steps == 0 || options.window_time <= none
+      || !(options.window_time_steps >= 0.0))
+    return invalid("window_steps and window_time must be positive, window_time_steps at least 0");
+  if (options.slow_windows == 0 || options.host_evictions == 0)
+    return invalid("slow_windows and host_evictions must be positive");
+  if (!(options.slow_ratio >= 1.0) || !(options.slow_deviations >= 0.0))
+    return invalid("slow_ratio must be at least 1, slow_deviations at least 0");
+  if (options.reporting_min < 3)
+    return invalid("reporting_min must be at least 3: of two, neither is the slow one");
+  if (options.silence <= none || options.first_step < options.silence)
+    return invalid("silence must be positive, first_step at least as long");
+  if (!(options.silence_steps >= 1.0) || !(options.stalled_ratio >= 1.0))
+    return invalid("silence_steps and stalled_ratio must be at least 1");
+  if (!(options.brake_rise > 1.0) || options.long_run <= none)
+    return invalid("brake_rise must be above 1, long_run positive");
+  for (const auto share : {options.brake_share, options.out_share})
+    if (!(share >= 0.0 && share <= 1.0))
+      return invalid("brake_share and out_share must be in [0, 1]");
+  for (const auto time :
+       {options.slow_excess, options.brake_time, options.force_interval, options.recovery,
+        options.eviction_interval, options.probation, options.host_memory, options.host_hold})
+    if (time < none)
+      return invalid("a time is negative");
+  if (options.probation_max < options.probation || options.healthy_time <= none)
+    return invalid("probation_max must not be below probation, healthy_time must be positive");
+  if (options.round <= none || !(options.late_ratio >= 1.0) || options.late_memory <= none)
+    return invalid("round and late_memory must be positive, late_ratio at least 1");
+  return {};
+}
+
+straggler_options hurried(straggler_options options, double speed) {
+  for (auto* time :
+       {&options.window_time, &options.silence, &options.first_step, &options.long_run,
+        &options.brake_time, &options.force_interval, &options.recovery, &options.eviction_interval,
+        &options.probation, &options.probation_max, &options.healthy_time, &options.host_memory,
+        &options.host_hold, &options.round, &options.late_memory})
+    *time = std::chrono::duration_cast<std::chrono::milliseconds>(*time / speed);
+  return options;
+}
+
 // -- events -----------------------------------------------------------------------------------
 
 void straggler_detector::begin_track(slot& who, time_point now) const {
@@ -63,12 +105,12 @@ void straggler_detector::joined(worker_id worker, std::string host, time_point n
     return;
   who.measure = straggler_measure::full;
   const auto record = hosts_.find(who.host);
-  if (record == hosts_.end() || record->second.held_until <= now || !may_put_out())
+  if (record == hosts_.end() || record->second.held_until <= now || !may_evict())
     return;
   who.measure = straggler_measure::evicted;
-  who.out_until = record->second.held_until;
+  who.evicted_until = record->second.held_until;
   notify(events, worker, who.measure, event_kind::worker_held,
-         {{"seconds", seconds_of(who.out_until - now)}, {"host", who.host}});
+         {{"seconds", seconds_of(who.evicted_until - now)}, {"host", who.host}});
 }
 
 void straggler_detector::left(worker_id worker, time_point now) {
@@ -192,7 +234,7 @@ void straggler_detector::close_window(track& seen, time_point now) const {
   begin_window(seen, now);
 }
 
-/// Compares all paces. A stuck worker has no pace; a blocked one keeps its last.
+/// Compares all paces. A stalled worker has no pace; a blocked one keeps its last.
 straggler_detector::group straggler_detector::compare() const {
   std::vector<double> paces;
   std::vector<double> samples;
@@ -237,7 +279,7 @@ void straggler_detector::find_stalled(const group& all, time_point now, straggle
     const auto blocked = seen.base ? seen.newest.blocked - seen.base->blocked : time_point{0};
     const auto silent = seconds_of(now - seen.since - blocked);
     const bool stalled = silent > silence_limit(seen);
-    seen.lost_hope = silent > options_.stalled_ratio * silence_limit(seen);
+    seen.stalled_long = silent > options_.stalled_ratio * silence_limit(seen);
     if (stalled && !seen.stalled)
       notify(events, worker, who.measure, event_kind::worker_stalled,
              {{"seconds", silent}, {"figures", describe(seen, all)}},
@@ -275,8 +317,8 @@ std::string straggler_detector::systemic(const group& all) const {
       > std::max(1.0, options_.brake_share * static_cast<double>(compared)))
     return std::to_string(bad) + " of " + std::to_string(compared) + " workers are slow or stalled";
   if (enough(all) && long_run_median_ && all.median > options_.brake_rise * *long_run_median_)
-    return "a typical step takes " + seconds_text(all.median * all.step_samples) + " instead of "
-           + seconds_text(*long_run_median_ * all.step_samples);
+    return "a typical step takes " + time_text(all.median * all.step_samples) + " instead of "
+           + time_text(*long_run_median_ * all.step_samples);
   return {};
 }
 
@@ -317,7 +359,7 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
   std::optional<worker_id> worst;
   const auto badness = [&](worker_id worker) { // Stuck workers first, then by pace.
     const auto& seen = slots_.at(worker).seen;
-    return std::pair{seen.lost_hope, seen.pace ? seen.pace->seconds_per_sample : 0.0};
+    return std::pair{seen.stalled_long, seen.pace ? seen.pace->seconds_per_sample : 0.0};
   };
   for (auto& [worker, who] : slots_) {
     auto& seen = who.seen;
@@ -326,7 +368,7 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
     if (seen.stalled || seen.slow)
       seen.healthy_since = now;
     else if (seen.closed)
-      forgive(worker, who, now, events);
+      restore(worker, who, now, events);
     if (braked_ || !enough(all)) {
       seen.slow_windows = 0;
       seen.evidence = false;
@@ -337,19 +379,19 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
       seen.evidence = false;
       seen.forced_at = now;
       notify(events, worker, who.measure, kind_of(who.measure), {{"figures", describe(seen, all)}});
-    } else if ((forceable || (seen.lost_hope && !braked_))
+    } else if ((forceable || (seen.stalled_long && !braked_))
                && (!worst || badness(*worst) < badness(worker))) {
       worst = worker;
     }
   }
-  if (worst && may_put_out()
+  if (worst && may_evict()
       && (!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval
           || mutated(mutation::evicts_at_once)))
     evict(*worst, all, now, events);
 }
 
 /// Gives back duties and halves evictions, after a window that was not slow.
-void straggler_detector::forgive(worker_id worker, slot& who, time_point now,
+void straggler_detector::restore(worker_id worker, slot& who, time_point now,
                                  straggler_events& events) const {
   auto& seen = who.seen;
   if (who.measure != straggler_measure::full && now - seen.slow_at >= options_.recovery) {
@@ -368,8 +410,8 @@ std::size_t straggler_detector::working() const {
     slots_.begin(), slots_.end(), [](const auto& entry) { return entry.second.works(); }));
 }
 
-/// Returns whether one more working worker may be put out.
-bool straggler_detector::may_put_out() const {
+/// Returns whether one more working worker may be evicted.
+bool straggler_detector::may_evict() const {
   std::size_t known = 0;
   std::size_t out = 0;
   for (const auto& [worker, who] : slots_) {
@@ -387,18 +429,18 @@ bool straggler_detector::may_put_out() const {
 void straggler_detector::evict(worker_id worker, const group& all, time_point now,
                                straggler_events& events) {
   auto& who = slots_.at(worker);
-  const std::string reason = who.seen.lost_hope ? "stalled" : "slow";
+  const std::string reason = who.seen.stalled_long ? "stalled" : "slow";
   const auto numbers = describe(who.seen, all);
   evicted_at_ = now;
   ++who.evictions;
   who.measure = straggler_measure::evicted;
-  who.out_until = now
-                  + std::min<std::chrono::milliseconds>(options_.probation * who.evictions,
-                                                        options_.probation_max);
+  who.evicted_until = now
+                      + std::min<std::chrono::milliseconds>(options_.probation * who.evictions,
+                                                            options_.probation_max);
   begin_track(who, now);
   const bool held = hold_host(who.host, now);
   std::vector<event_field> fields{
-    {"seconds", seconds_of(who.out_until - now)}, {"reason", reason}, {"figures", numbers}};
+    {"seconds", seconds_of(who.evicted_until - now)}, {"reason", reason}, {"figures", numbers}};
   if (held)
     fields.push_back({"host", who.host});
   notify(events, worker, who.measure, event_kind::worker_evicted, std::move(fields));
@@ -419,30 +461,30 @@ bool straggler_detector::hold_host(const std::string& host, time_point now) {
   record.held_until = now + options_.host_hold;
   for (auto& [worker, who] : slots_)
     if (who.measure == straggler_measure::evicted && who.host == host)
-      who.out_until = std::max(who.out_until, record.held_until);
+      who.evicted_until = std::max(who.evicted_until, record.held_until);
   return true;
 }
 
 /// Lets in workers whose time is over. If fewer than workers_min work, lets in others early.
 void straggler_detector::release(time_point now, straggler_events& events) {
   for (const auto& [worker, who] : slots_)
-    if (who.measure == straggler_measure::evicted && now >= who.out_until)
-      let_in(worker, "its time is over", now, events);
+    if (who.measure == straggler_measure::evicted && now >= who.evicted_until)
+      readmit(worker, "its time is over", now, events);
   while (working() < options_.workers_min) {
     auto next = slots_.end();
     for (auto i = slots_.begin(); i != slots_.end(); ++i) {
       const bool waits = i->second.present && i->second.measure == straggler_measure::evicted;
-      if (waits && (next == slots_.end() || i->second.out_until < next->second.out_until))
+      if (waits && (next == slots_.end() || i->second.evicted_until < next->second.evicted_until))
         next = i;
     }
     if (next == slots_.end())
       return;
-    let_in(next->first, "too few work without it", now, events);
+    readmit(next->first, "too few work without it", now, events);
   }
 }
 
-void straggler_detector::let_in(worker_id worker, const std::string& why, time_point now,
-                                straggler_events& events) {
+void straggler_detector::readmit(worker_id worker, const std::string& why, time_point now,
+                                 straggler_events& events) {
   auto& who = slots_.at(worker);
   who.measure = straggler_measure::full;
   if (!who.present)
@@ -467,11 +509,10 @@ void straggler_detector::forget(time_point now) {
 std::string straggler_detector::describe(const track& seen, const group& all) const {
   if (!seen.pace || all.reporting == 0)
     return std::to_string(all.reporting) + " workers report a pace";
-  return seconds_text(seen.pace->seconds_per_sample * all.step_samples) + " for "
+  return time_text(seen.pace->seconds_per_sample * all.step_samples) + " for "
          + std::to_string(std::llround(all.step_samples)) + " samples, the median of "
-         + std::to_string(all.reporting) + " workers is "
-         + seconds_text(all.median * all.step_samples) + ", the limit "
-         + seconds_text(slow_limit(all) * all.step_samples);
+         + std::to_string(all.reporting) + " workers is " + time_text(all.median * all.step_samples)
+         + ", the limit " + time_text(slow_limit(all) * all.step_samples);
 }
 
 } // namespace troupe

@@ -37,7 +37,7 @@ struct straggler_options {
   std::uint32_t window_steps = 20;
   /// A window ends after this time, or after the time of window_time_steps steps at pace m if that
   /// is longer, with the steps it has, at least one. So a worker that is 5 times slower than
-  /// others, at 1 s a step, is out within 60 s; with 20 steps of 5 s it would take 10 min.
+  /// others, at 1 s a step, is evicted within 60 s; with 20 steps of 5 s it would take 10 min.
   std::chrono::milliseconds window_time{5000};
   double window_time_steps = 5.0;
   /// A worker is slow beyond max(slow_ratio * m, m + slow_deviations * d), where m is the median of
@@ -52,14 +52,14 @@ struct straggler_options {
   /// With fewer paces to compare, no worker counts as slow.
   std::uint32_t reporting_min = 5;
 
-  // -- stuck workers --
-  /// A worker is stuck when it has finished no step for longer than max(silence, silence_steps
+  // -- stalled workers --
+  /// A worker is stalled when it has finished no step for longer than max(silence, silence_steps
   /// steps of its size at pace m). An event tells of it.
   std::chrono::milliseconds silence{10'000};
   double silence_steps = 5.0;
   /// The limit before its first step, and before any pace is known: models are built, data is read.
   std::chrono::milliseconds first_step{120'000};
-  /// A stuck worker is put out after stalled_ratio times the limit. Must exceed every pause of a
+  /// A stalled worker is evicted after stalled_ratio times the limit. Must exceed every pause of a
   /// healthy worker.
   double stalled_ratio = 2.0;
 
@@ -67,7 +67,7 @@ struct straggler_options {
   /// The brake is on if m exceeds its long-run mean by more than this factor.
   double brake_rise = 1.5;
   std::chrono::milliseconds long_run{600'000};
-  /// The brake is on if more than this share of the workers is slow or stuck. One worker is never
+  /// The brake is on if more than this share of the workers is slow or stalled. One worker is never
   /// more.
   double brake_share = 0.2;
   /// The brake stays on for this time after its last cause.
@@ -79,19 +79,19 @@ struct straggler_options {
   /// Least time between two measures against a worker, so that the first can help.
   std::chrono::milliseconds force_interval{5000};
   /// A worker has its full duty back after this time without a slow window. Longer than a flapping
-  /// worker's good times: it is then out after a few bad ones.
+  /// worker's good times: it is then evicted after a few bad ones.
   std::chrono::milliseconds recovery{60'000};
 
   // -- budget --
-  /// At most max(1, out_share * workers known) are out at a time.
+  /// At most max(1, out_share * workers known) are evicted at a time.
   double out_share = 0.1;
   /// At least this many workers work.
   std::uint32_t workers_min = 1;
-  /// At most one worker is put out in this time.
+  /// At most one worker is evicted in this time.
   std::chrono::milliseconds eviction_interval{10'000};
 
   // -- return --
-  /// An evicted worker is out for this times its evictions so far, at most probation_max.
+  /// An evicted worker stays out for this times its evictions so far, at most probation_max.
   std::chrono::milliseconds probation{30'000};
   std::chrono::milliseconds probation_max{300'000};
   /// After this time without a slow window half of its evictions are forgotten.
@@ -151,18 +151,18 @@ using straggler_events = std::vector<straggler_event>;
 /// caller's clock alone. Verdicts are appended to the caller's buffer.
 /// Requires: `now` never goes back; tick() is called at least once in options.round, best at once
 /// after the events that came before it. Otherwise the round counts as late.
-/// Errors: none. Calls for workers that did not join, or are out, do nothing.
+/// Errors: none. Calls for workers that did not join, or are evicted, do nothing.
 /// Determinism: the same calls give the same events; workers are compared in ascending order.
 /// Capacity: window_steps measurements for a worker; a worker that left is forgotten after
 /// host_memory.
 /// Invariants:
-/// (1) when a worker is put out, at most max(1, out_share of all) are out, and workers_min work:
-///     may_put_out() is always asked. Evictions are eviction_interval apart.
+/// (1) an eviction leaves at most max(1, out_share of all) evicted, and workers_min at work:
+///     may_evict() is always asked. Evictions are eviction_interval apart.
 /// (2) a late round, or one under the brake, takes no measures: tick() ends before, act() refuses.
 /// (3) force grows by one degree at a time, each on a slow window that ended after the last
-///     measure, with slow_windows in a row. Only a stalled worker is put out at once, after an
+///     measure, with slow_windows in a row. Only a stalled worker is evicted at once, after an
 ///     event told of it.
-/// (4) no worker is out for ever. It is out for at most probation_max, or host_hold from the last
+/// (4) no eviction is for ever. It lasts at most probation_max, or host_hold from the last
 ///     time its host was held back; less if fewer than workers_min work without it.
 /// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
 /// 1707.00788); brake and budget, Kubernetes' zone eviction and Envoy's outlier detection; work
@@ -177,7 +177,7 @@ public:
   /// or its host is held back; an event tells of the latter. `host`: any name that workers of one
   /// machine share; empty: unknown, and never held back.
   void joined(worker_id worker, std::string host, time_point now, straggler_events& events);
-  /// Notes that the incarnation is gone, for whatever reason. A worker that is out stays out.
+  /// Notes that the incarnation is gone, for whatever reason. An evicted worker stays evicted.
   void left(worker_id worker, time_point now);
   /// Takes the worker's progress, received at `now`. May be called at any rate. Numbers below the
   /// last ones begin a new count.
@@ -213,9 +213,9 @@ private:
     std::optional<troupe::straggler_detector::pace> pace; ///< Pace of the last window that ended.
     bool closed = false;                                  ///< That window ended in this round.
 
-    bool slow = false;      ///< That window is slow.
-    bool stalled = false;   ///< No step for too long.
-    bool lost_hope = false; ///< No step for stalled_ratio times as long.
+    bool slow = false;         ///< That window is slow.
+    bool stalled = false;      ///< No step for too long.
+    bool stalled_long = false; ///< No step for stalled_ratio times as long.
     std::uint32_t slow_windows = 0;
     bool evidence = false; ///< A slow window that no measure answered yet.
     time_point slow_at{0};
@@ -228,7 +228,7 @@ private:
     bool present = false;
     time_point left_at{0};
     straggler_measure measure = straggler_measure::full;
-    time_point out_until{0};
+    time_point evicted_until{0};
     std::uint32_t evictions = 0; ///< Without forgotten ones.
     track seen;
 
@@ -259,13 +259,13 @@ private:
   void brake(const group& all, time_point now, straggler_events& events);
   std::string systemic(const group& all) const;
   void act(const group& all, time_point now, straggler_events& events);
-  void forgive(worker_id worker, slot& who, time_point now, straggler_events& events) const;
+  void restore(worker_id worker, slot& who, time_point now, straggler_events& events) const;
 
-  bool may_put_out() const;
+  bool may_evict() const;
   void evict(worker_id worker, const group& all, time_point now, straggler_events& events);
   bool hold_host(const std::string& host, time_point now);
   void release(time_point now, straggler_events& events);
-  void let_in(worker_id worker, const std::string& why, time_point now, straggler_events& events);
+  void readmit(worker_id worker, const std::string& why, time_point now, straggler_events& events);
   void forget(time_point now);
   void begin_track(slot& who, time_point now) const;
   void oversleep(time_point now);

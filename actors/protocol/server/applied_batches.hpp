@@ -42,7 +42,7 @@ public:
 
 private:
   struct group {
-    std::vector<batch_set> marks; ///< One for each table.
+    std::vector<batch_set> applied; ///< One for each table.
     std::vector<partition_id> partitions;
   };
 

@@ -28,10 +28,10 @@ std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
 
 /// Returns the number of clocks that all partitions have applied to all bsp tables.
 std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
-                             const applied_batches& marks) {
+                             const applied_batches& applied) {
   if (bsp_tables.empty())
     return 0;
-  const batch_id floor = marks.floor(bsp_tables, {job.batches()});
+  const batch_id floor = applied.floor(bsp_tables, {job.batches()});
   return floor.value < job.batches() ? bsp_clock(job, floor) : bsp_clock_count(job);
 }
 
@@ -61,8 +61,8 @@ bool twice(const std::vector<step_header>& steps, Id step_header::*which) {
 shard::shard(const job_spec& job, generation_id generation,
              const std::vector<shard_partition>& partitions, shard_options options)
     : job_(job), generation_(generation), options_(options),
-      bsp_tables_(tables_with(job, consistency_mode::bsp)), marks_(partitions, job.tables.size()),
-      version_(marks_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, marks_)) {
+      bsp_tables_(tables_with(job, consistency_mode::bsp)), applied_(partitions, job.tables.size()),
+      version_(applied_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, applied_)) {
   for (const table_id table : tables_with(job, consistency_mode::ssp)) {
     const std::uint32_t staleness = job.tables[table.value].sync.staleness_clocks;
     staleness_min_ = std::min(staleness_min_.value_or(staleness), staleness);
@@ -165,7 +165,7 @@ std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_
   std::vector<table_id> found;
   for (const table_id table : tables)
     if (!is_bsp(table)
-        && (!marks_.contains(table, batch) || mutated(mutation::marks_not_looked_at)))
+        && (!applied_.contains(table, batch) || mutated(mutation::marks_not_looked_at)))
       found.push_back(table);
   std::sort(found.begin(), found.end());
   return found;
@@ -175,7 +175,7 @@ std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_
 bool shard::equally_missing(const std::vector<table_id>& tables,
                             const std::vector<step_header>& steps) const {
   const auto lacking = [&](const step_header& step) {
-    return std::pair{missing(tables, step.batch), marks_.pairs(tables, step.batch)};
+    return std::pair{missing(tables, step.batch), applied_.pairs(tables, step.batch)};
   };
   return steps.size() == 1 || mutated(mutation::sum_of_marked_taken)
          || std::ranges::all_of(steps, [&, first = lacking(steps.front())](const auto& step) {
@@ -269,6 +269,118 @@ void shard::propose_next_clock(shard_effects& effects) {
   propose(std::move(clock), std::move(pushes), effects);
 }
 
+// -- pulls --
+
+void shard::pull(request_token token, const pull_terms& what, time_point now,
+                 shard_effects& effects) {
+  assert(!applying_);
+  if (auto why = rejection_of(what)) {
+    effects.push_back(refuse_effect{token, *std::move(why)});
+    return;
+  }
+  ++counters_.pulls;
+  if (what.latest) {
+    effects.push_back(answer_effect{token, version_, {}});
+    return;
+  }
+  lead();
+  hear(what.step, what.step.clock);
+  for (const step_header& other : what.others)
+    hear(other, other.clock);
+  answer_or_keep(wait_for(token, what, now), effects);
+}
+
+void shard::read(request_token token, const pull_terms& what, time_point now,
+                 shard_effects& effects) {
+  assert(!applying_);
+  const auto is_ssp = [&](table_id table) {
+    return job_.tables[table.value].sync.mode == consistency_mode::ssp;
+  };
+  auto why = rejection_of(what);
+  if (!why && !what.latest && std::ranges::any_of(what.tables, is_ssp))
+    why = failure{errc::not_ready, "only the replica that leads answers pulls of ssp tables"};
+  if (why) {
+    effects.push_back(refuse_effect{token, *std::move(why)});
+    return;
+  }
+  ++counters_.pulls;
+  if (what.latest)
+    effects.push_back(answer_effect{token, version_, {}});
+  else
+    answer_or_keep(wait_for(token, what, now), effects);
+}
+
+shard::waiting_pull shard::wait_for(request_token token, const pull_terms& what,
+                                    time_point now) const {
+  const step_header& step = what.step;
+  waiting_pull pull{.token = token,
+                    .responders = {step},
+                    .bsp_clock = {},
+                    .floor = {},
+                    .version_min = what.version_min,
+                    .bsp_tables = {},
+                    .deadline = now + options_.pull_patience};
+  pull.responders.insert(pull.responders.end(), what.others.begin(), what.others.end());
+  for (const table_id table : what.tables) {
+    const consistency& sync = job_.tables[table.value].sync;
+    if (sync.mode == consistency_mode::bsp) {
+      pull.bsp_clock = bsp_clock(job_, step.batch);
+      pull.bsp_tables.push_back(table);
+    } else if (sync.mode == consistency_mode::ssp) {
+      const std::uint64_t floor =
+        step.clock - std::min<std::uint64_t>(step.clock, sync.staleness_clocks);
+      pull.floor = std::max(pull.floor.value_or(0), floor);
+    }
+  }
+  return pull;
+}
+
+void shard::answer_or_keep(waiting_pull pull, shard_effects& effects) {
+  const request_token token = pull.token;
+  waiting_.push_back(std::move(pull));
+  go_on(effects);
+  if (!waiting_.empty() && waiting_.back().token == token)
+    ++counters_.waiting_pulls;
+}
+
+bool shard::answerable(const waiting_pull& pull) const {
+  return (!pull.bsp_clock || slots_.clocks() >= *pull.bsp_clock)
+         && (!pull.floor || !clocks_.laggard(*pull.floor) || mutated(mutation::answered_too_soon))
+         && version_ >= pull.version_min;
+}
+
+void shard::answer(const waiting_pull& pull, shard_effects& effects) {
+  const bool one_behind = pull.bsp_clock && slots_.clocks() == *pull.bsp_clock + 1;
+  effects.push_back(
+    answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
+  if (pull.floor)
+    pull_clock_max_ = std::max(pull_clock_max_, pull.responders.front().clock);
+}
+
+std::string shard::awaited(const waiting_pull& pull) const {
+  if (pull.bsp_clock && slots_.clocks() < *pull.bsp_clock)
+    return "waiting for batch " + std::to_string(slots_.first_missing().value) + " of clock "
+           + std::to_string(slots_.clocks());
+  const auto slowest = pull.floor ? clocks_.laggard(*pull.floor) : std::nullopt;
+  if (!slowest)
+    return "waiting for version " + std::to_string(pull.version_min) + ", this is "
+           + std::to_string(version_);
+  const std::string name = "waiting for worker " + std::to_string(slowest->worker.value);
+  return slowest->known ? name + " at clock " + std::to_string(slowest->clock)
+                        : name + ", not heard of yet";
+}
+
+void shard::tick(time_point now, shard_effects& effects) {
+  std::vector<waiting_pull> stay;
+  for (waiting_pull& pull : waiting_) {
+    if (pull.deadline <= now)
+      effects.push_back(refuse_effect{pull.token, {errc::not_yet, awaited(pull)}});
+    else
+      stay.push_back(std::move(pull));
+  }
+  waiting_ = std::move(stay);
+}
+
 // -- the log --
 
 void shard::append(entry_header entry) {
@@ -291,7 +403,7 @@ void shard::commit(shard_effects& effects) {
   // A bsp gradient is computed from the very values that it is applied to.
   const std::uint64_t staleness = is_clock(entry) ? 0 : minus_or_zero(version_, entry.base_version);
   effects.push_back(apply_effect{entry.tables,
-                                 marks_.pairs(entry.tables, entry.steps.front().batch), staleness,
+                                 applied_.pairs(entry.tables, entry.steps.front().batch), staleness,
                                  is_clock(entry) ? entry.steps.size() : 1});
 }
 
@@ -309,7 +421,7 @@ void shard::applied(shard_effects& effects) {
   for (const step_header& step : done.what.steps) {
     if (is_sum && step != done.what.steps.front() && mutated(mutation::sum_marked_as_one))
       continue;
-    marks_.insert(done.what.tables, step.batch);
+    applied_.insert(done.what.tables, step.batch);
     hear(step, successor(step.clock));
   }
   ++version_;
@@ -475,8 +587,8 @@ bool shard::holds(request_token token) const {
 
 // -- applied batches --
 
-batch_set shard::marks() const { return marks_.everywhere({job_.batches()}); }
+batch_set shard::marks() const { return applied_.everywhere({job_.batches()}); }
 
-std::vector<shard_partition> shard::partitions() const { return marks_.partitions(version_); }
+std::vector<shard_partition> shard::partitions() const { return applied_.partitions(version_); }
 
 } // namespace troupe

@@ -306,7 +306,7 @@ private:
   std::vector<table_id> bsp_tables_;
   std::optional<std::uint32_t> staleness_min_; ///< Smallest of the ssp tables.
 
-  applied_batches marks_;
+  applied_batches applied_;
   std::uint64_t version_ = 0;
   clock_table clocks_;
   std::uint64_t pull_clock_max_ = 0;
