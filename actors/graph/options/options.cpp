@@ -374,7 +374,7 @@ void declare(CLI::App& app, run_options& options) {
                                                    options.checkpointing.interval = x.interval;
                                                    options.checkpointing.clocks = x.clocks;
                                                  }),
-                                       "Time (2s, 500ms) or clocks (200k) between checkpoints")
+                                       "Time (2s, 500ms) or clocks (200k: 200) between checkpoints")
     ->default_str("2s");
   files->add_option("--checkpoint-keep", options.checkpointing.keep, "Checkpoints to keep")
     ->check(between(1, 1000))
