@@ -3,7 +3,6 @@
 include(CMakeFindDependencyMacro)
 
 find_dependency(Threads)
-find_dependency(ZLIB)
 find_dependency(fmt)
 find_dependency(spdlog)
 find_dependency(CLI11)
@@ -11,7 +10,8 @@ find_dependency(nlohmann_json)
 find_dependency(OpenSSL 3.0)
 
 # Finds libraries by their files. Debian has no CMake package for CAF and an empty one for Highway.
-# Cap'n Proto's needs a C compiler, and RocksDB's needs libraries that only a static link needs.
+# Cap'n Proto's needs a C compiler, RocksDB's needs libraries that only a static link needs, and
+# libzip's needs programs of another package.
 function(troupe_import name library header)
   find_library(TROUPE_${library}_LIBRARY ${library} REQUIRED)
   find_path(TROUPE_${library}_INCLUDE ${header} REQUIRED)
@@ -31,6 +31,7 @@ troupe_import(Troupe::rocksdb rocksdb rocksdb/db.h)
 troupe_import(Troupe::kj kj kj/common.h)
 troupe_import(Troupe::capnp capnp capnp/message.h)
 set_property(TARGET Troupe::capnp PROPERTY INTERFACE_LINK_LIBRARIES Troupe::kj)
+troupe_import(Troupe::zip zip zip.h)
 troupe_import(Troupe::httplib cpp-httplib httplib.h)
 # Kernels keep arrays of vectors, which targets with vectors of unknown width forbid. SSSE3 is left
 # out because each target lengthens the build, and CPUs without SSE4 are from 2006.

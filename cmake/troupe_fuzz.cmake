@@ -67,7 +67,7 @@ set(fuzzed_kernels "")
 troupe_fuzz_sources("#include \"(fmt/|base/system/resource_limits)" base/*.cpp base/system/*.cpp)
 troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
-  foreach(name IN ITEMS tensor_file regular_file detail/npy detail/zip detail/safetensors
+  foreach(name IN ITEMS tensor_file regular_file detail/npy detail/npz detail/safetensors
                         detail/safetensors_header detail/tensor_bytes)
     list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/storage/${name}.cpp)
   endforeach()
@@ -134,8 +134,8 @@ foreach(fuzzer IN LISTS fuzzers)
     OUTPUT ${program}
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
-            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${ZLIB_LIBRARIES} ${TROUPE_bz2_LIBRARY} ${TROUPE_lzma_LIBRARY}
-            ${OPENSSL_LIBRARIES} -lpthread -o ${program}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${TROUPE_zip_LIBRARY} ${ZLIB_LIBRARIES}
+            ${TROUPE_bz2_LIBRARY} ${TROUPE_lzma_LIBRARY} ${OPENSSL_LIBRARIES} -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})
 

@@ -3,9 +3,9 @@
 #include "base/quote.hpp"
 #include "base/system/file.hpp"
 #include "storage/detail/npy.hpp"
+#include "storage/detail/npz.hpp"
 #include "storage/detail/safetensors.hpp"
 #include "storage/detail/tensor_bytes.hpp"
-#include "storage/detail/zip.hpp"
 #include "storage/regular_file.hpp"
 
 #include <algorithm>
@@ -18,8 +18,6 @@ namespace troupe::storage {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr std::string_view member_suffix = ".npy";
 
 bool is_known(const fs::path& extension) {
   return extension == ".npy" || extension == ".npz" || extension == ".safetensors";
@@ -43,46 +41,11 @@ result<std::string> encode_npy(const std::vector<tensor>& tensors) {
   return bytes += detail::bytes_of_values(tensors[0]);
 }
 
-result<std::string> encode_npz(const std::vector<tensor>& tensors) {
-  detail::zip_writer zip;
-  for (const tensor& one : tensors) {
-    const auto added = zip.add(one.name + std::string{member_suffix}, detail::npy_head(one.shape),
-                               detail::bytes_of_values(one));
-    if (!added)
-      return added.error();
-  }
-  return zip.finish();
-}
-
 result<tensor> decode_npy(std::string name, std::string_view bytes) {
   auto parts = detail::parse_npy(bytes);
   if (!parts)
     return parts.error();
   return detail::tensor_of(std::move(name), std::move(parts->shape), parts->values, parts->format);
-}
-
-result<std::vector<tensor>> decode_npz(std::string_view bytes) {
-  const auto members = detail::read_zip(bytes);
-  if (!members)
-    return members.error();
-  std::set<std::string_view> names;
-  std::vector<tensor> tensors;
-  std::string unpacked;
-  for (const detail::zip_member& member : *members) {
-    const std::string& name = member.name;
-    if (!name.ends_with(member_suffix))
-      return {errc::malformed, "a member of a .npz is not a .npy: " + troupe::quote(name)};
-    if (!names.insert(name).second)
-      return {errc::malformed, "two members of a .npz have one name: " + troupe::quote(name)};
-    const auto content = detail::content_of(member, unpacked);
-    if (!content)
-      return content.error();
-    auto made = decode_npy(name.substr(0, name.size() - member_suffix.size()), *content);
-    if (!made)
-      return {made.error().code, made.error().text + ", in " + troupe::quote(name)};
-    tensors.push_back(std::move(*made));
-  }
-  return tensors;
 }
 
 } // namespace
@@ -100,7 +63,7 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
   if (const auto sound = detail::check_tensors(tensors); !sound)
     return in_file(sound.error(), file);
   const auto bytes = extension == ".npy"   ? encode_npy(tensors)
-                     : extension == ".npz" ? encode_npz(tensors)
+                     : extension == ".npz" ? detail::encode_npz(tensors)
                                            : detail::encode_safetensors(tensors);
   if (!bytes)
     return in_file(bytes.error(), file);
@@ -125,7 +88,7 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
     return unknown_extension(file);
   auto tensors = [&]() -> result<std::vector<tensor>> {
     if (extension == ".npz")
-      return decode_npz(bytes);
+      return detail::decode_npz(bytes);
     if (extension == ".safetensors")
       return detail::decode_safetensors(bytes);
     auto one = decode_npy(file.stem().string(), bytes);

@@ -1,6 +1,6 @@
 // Reads and writes parameters as files of other programs: .npy (one tensor), .npz (zip of .npy,
 // stored) and .safetensors. Values are f32, little-endian, row-major. Formats: numpy.lib.format
-// 1.0; safetensors 0.4. Other floats and compressed .npz can be read too.
+// 1.0; safetensors 0.4. Other floats and a compressed .npz can be read too.
 #pragma once
 
 #include "base/error.hpp"
@@ -32,13 +32,13 @@ result<void> check_extension(const std::filesystem::path& file);
 
 /// Writes the format of the extension to a temporary name, syncs, and renames, so that a file of
 /// this name is always whole. Equal tensors give equal bytes. Errors: invalid_argument (extension;
-/// .npy with not exactly one tensor; .npz of 4 GiB or more; a name that is repeated or not UTF-8;
-/// shape and number of values differ), io_failed.
+/// .npy with not exactly one tensor; a name that is repeated, not UTF-8 or of 64 KiB or more in
+/// a .npz; shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);
 
 /// Returns tensors in the file's order. A .npy's tensor has the file's stem as its name. Values
 /// that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a value
-/// too large for f32; dtype other than a float, Fortran order, encryption, zip64), malformed,
+/// too large for f32; dtype other than a float, Fortran order, encryption), malformed,
 /// damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
 

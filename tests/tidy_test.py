@@ -49,8 +49,8 @@ FILES_MAX = 40  # The most files in one folder.
 FUNCTION_LINES_MAX = 70
 # Files with longer functions, and the length of the longest. Only lower these numbers.
 LONG_FUNCTIONS = {
-    "actors/graph/launch/local_cluster.cpp": 104,
-    "actors/graph/options/options.cpp": 232,
+    "actors/graph/launch/local_cluster.cpp": 103,
+    "actors/graph/options/options.cpp": 228,
     "actors/graph/options/options_validate.cpp": 138,
     "actors/graph/report/run_report.cpp": 82,
     "examples/02_async_sgd/data/digits.cpp": 124,

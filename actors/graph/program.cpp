@@ -8,7 +8,7 @@
 #include "actors/graph/replay/replay_run.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "base/exception_text.hpp"
-#include "base/log_line.hpp"
+#include "base/log.hpp"
 #include "base/quote.hpp"
 #include "base/system/resource_limits.hpp"
 #include "base/system/standard_output.hpp"
@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -38,6 +37,12 @@ int complain(const std::string& name, const std::string& what, int status) {
   const auto line = fmt::format("{}: {}\n", name, printable(with_limits(what)));
   std::fputs(line.c_str(), stderr); // This must not throw on a full disk.
   return status;
+}
+
+/// Returns the name of the process with this value of --child; empty for a launcher.
+std::string member_of(const std::string& child) {
+  const auto who = parse_child(child);
+  return who ? to_string(process_of(who->self)) : "";
 }
 
 int with_output_written(const std::string& name, int status) {
@@ -106,12 +111,11 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                     bad_command_line);
   }
   end_where_resources_lack(
-    [name = name_, is_child = !child_.empty()](const std::string& why) {
-      if (is_child) // A log has times; the launcher shows its last line without them.
-        fmt::print(stderr, "{}\n",
-                   log_line(printable(with_limits(why)), std::chrono::system_clock::now()));
-      else
+    [name = name_, member = member_of(child_)](const std::string& why) {
+      if (member.empty())
         complain(name, why, EXIT_FAILURE);
+      else // Not through the log itself, whose lock this thread may hold.
+        fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
     },
     EXIT_FAILURE);
   if (auto valid = validate(options_); !valid)

@@ -147,20 +147,26 @@ std::string npy_head(std::span<const std::uint64_t> shape) {
   return head + std::string("\2\0"sv) + length + second;
 }
 
-result<npy_parts> parse_npy(std::string_view bytes) {
-  if (!bytes.starts_with(npy_magic))
-    return {errc::malformed, "does not begin like a .npy"};
-  byte_reader reader(bytes.substr(npy_magic.size()));
+std::uint64_t npy_head_bytes(std::string_view prefix) {
+  byte_reader reader(prefix.substr(std::min(npy_magic.size(), prefix.size())));
   const unsigned major = reader.little<std::uint8_t>();
   reader.little<std::uint8_t>();
   const std::uint64_t length =
     major == 1 ? reader.little<std::uint16_t>() : reader.little<std::uint32_t>();
-  const std::string_view rest = bytes.substr(bytes.size() - reader.left());
-  if (reader.left() == 0 || length > rest.size())
+  return prefix.size() - reader.left() + length;
+}
+
+result<npy_parts> parse_npy(std::string_view bytes) {
+  if (!bytes.starts_with(npy_magic))
+    return {errc::malformed, "does not begin like a .npy"};
+  const unsigned major = byte_reader(bytes.substr(npy_magic.size())).little<std::uint8_t>();
+  const std::uint64_t head_bytes = npy_head_bytes(bytes);
+  const std::size_t length_at = npy_magic.size() + 2, text_at = length_at + (major == 1 ? 2 : 4);
+  if (bytes.size() < text_at || head_bytes > bytes.size())
     return {errc::malformed, "the .npy header ends early"};
   if (major < 1 || major > 3)
     return {errc::invalid_argument, "unknown .npy version: " + std::to_string(major)};
-  auto found = parse_npy_header(rest.substr(0, length));
+  auto found = parse_npy_header(bytes.substr(text_at, head_bytes - text_at));
   if (!found)
     return {errc::malformed, "the .npy header is malformed"};
   const auto format = format_of(*found->descr);
@@ -169,7 +175,7 @@ result<npy_parts> parse_npy(std::string_view bytes) {
                                       + ", which is no f2, f4 or f8: save it as float32"};
   if (*found->fortran_order)
     return {errc::invalid_argument, "values are in Fortran order, save a C-ordered copy"};
-  return npy_parts{std::move(*found->shape), *format, rest.substr(length)};
+  return npy_parts{std::move(*found->shape), *format, bytes.substr(head_bytes)};
 }
 
 } // namespace troupe::storage::detail

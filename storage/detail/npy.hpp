@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "storage/detail/tensor_bytes.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +23,13 @@ struct npy_parts {
   number_format format;
   std::string_view values; ///< All bytes behind the header, borrowed from the input.
 };
+
+/// The bytes that npy_head_bytes() needs. No file is shorter.
+constexpr std::size_t npy_prefix_bytes = 12;
+
+/// Returns the number of bytes in front of the values, as the file's first bytes say. It is only
+/// meaningful if parse_npy() accepts the file.
+std::uint64_t npy_head_bytes(std::string_view prefix);
 
 /// Reads versions 1.0 to 3.0, also headers of Python 2 with numbers such as 2L. Errors:
 /// invalid_argument (dtype other than a float, Fortran order, a later version), malformed.

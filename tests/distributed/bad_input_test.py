@@ -108,6 +108,8 @@ COMMAND_LINES = [
     ("--replicas 3", 2, "--replicas 3 needs as many --servers, not 2"),
     ("--durability disk", 2, "memory or log, not 'disk'"),
     ("--threads --durability log", 2, "leave out --durability"),
+    ("--log-level loud", 2,
+     "the log level is trace, debug, info, warn, error or off, not 'loud'"),
     ("--until 3", 2, "--until requires --replay"),
     ("--replay {home}/missing", 1, "no record of a run: .*missing"),
     ("--replay {home}/empty --until -1", 2, "--until needs a number of seconds, from 0 on$"),

@@ -44,15 +44,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 #ifndef TROUPE_FUZZ_REPLAY
   #include "storage/detail/npy.hpp"
+  #include "storage/detail/npz.hpp"
   #include "storage/detail/safetensors.hpp"
-  #include "storage/detail/zip.hpp"
 
 namespace {
 
 using namespace troupe;
 
-storage::tensor random_tensor(test::random_source& random) {
-  storage::tensor made{"w" + std::to_string(random.below(3)), {}, {}};
+storage::tensor random_tensor(test::random_source& random, std::size_t index) {
+  storage::tensor made{"w" + std::to_string(index), {}, {}};
   for (auto rank = random.below(4); rank > 0; --rank)
     made.shape.push_back(random.below(4));
   made.values.resize(product_of(made.shape));
@@ -64,18 +64,16 @@ storage::tensor random_tensor(test::random_source& random) {
 /// Returns a file of one to three tensors as this library writes it.
 std::string random_file(test::random_source& random, std::size_t format) {
   std::vector<storage::tensor> tensors(1 + random.below(3));
-  storage::detail::zip_writer zip;
-  std::string npy;
-  for (auto& one : tensors) {
-    one = random_tensor(random);
-    npy = storage::detail::npy_head(one.shape);
-    npy += storage::detail::bytes_of_values(one);
-    if (!zip.add(one.name + ".npy", npy, {}))
-      std::abort();
-  }
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    tensors[i] = random_tensor(random, i);
   if (format == 0)
-    return npy;
-  return format == 1 ? zip.finish() : *storage::detail::encode_safetensors(tensors);
+    return storage::detail::npy_head(tensors[0].shape)
+           + std::string{storage::detail::bytes_of_values(tensors[0])};
+  const auto file = format == 1 ? storage::detail::encode_npz(tensors)
+                                : storage::detail::encode_safetensors(tensors);
+  if (!file)
+    std::abort();
+  return *file;
 }
 
 } // namespace

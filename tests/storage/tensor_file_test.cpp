@@ -144,13 +144,15 @@ TEST_CASE("a .npz has the bytes of its format") {
   const tensor one{"a/b", {1}, {1}};
   const std::string member = written(".npy", {one});
   const std::string name = "a/b.npy";
-  const std::string common = little(20, 2) + little(0, 2) + little(0, 2) + little(0, 2)
+  const std::string common = little(10, 2) + little(0, 2) + little(0, 2) + little(0, 2)
                              + little(0x21, 2) + little(crc32_of(member), 4)
                              + little(member.size(), 4) + little(member.size(), 4)
                              + little(name.size(), 2) + little(0, 2);
   const std::string local = "PK\x03\x04" + common + name + member;
-  const std::string central = "PK\x01\x02" + little(20, 2) + common + little(0, 2) + little(0, 2)
-                              + little(0, 2) + little(0, 4) + little(0, 4) + name;
+  // libzip writes version 6.3 of Unix, and a regular file that all users may read and write.
+  const std::string central = "PK\x01\x02" + little(0x033f, 2) + common + little(0, 2)
+                              + little(0, 2) + little(0, 2) + little(0100666u << 16, 4)
+                              + little(0, 4) + name;
   const std::string end = "PK\x05\x06" + little(0, 4) + little(1, 2) + little(1, 2)
                           + little(central.size(), 4) + little(local.size(), 4) + little(0, 2);
   CHECK(written(".npz", {one}) == local + central + end);
@@ -208,6 +210,30 @@ TEST_CASE("a zip with streamed members and a comment is read, as numpy and other
   REQUIRE(back);
   CHECK(*back == std::vector<tensor>{{"x", {1}, {1}}});
   CHECK(code_of(read_back(".npz", local + central + central + end(2))) == errc::malformed);
+}
+
+TEST_CASE("a zip64 archive is read, unless it claims more members than fit in it") {
+  const std::string member = written(".npy", {{"x", {1}, {1}}});
+  const std::string sum = little(crc32_of(member), 4), all_ones = little(0xffffffff, 4);
+  const std::string sizes = little(member.size(), 8) + little(member.size(), 8);
+  const std::string head = little(45, 2) + little(0, 8) + sum + all_ones + all_ones + little(5, 2);
+  const std::string local =
+    "PK\x03\x04" + head + little(20, 2) + "x.npy" + little(1, 2) + little(16, 2) + sizes + member;
+  const std::string central = "PK\x01\x02" + little(45, 2) + head + little(28, 2) + little(0, 10)
+                              + all_ones + "x.npy" + little(1, 2) + little(24, 2) + sizes
+                              + little(0, 8);
+  const auto archive = [&](std::uint64_t count) {
+    return local + central + "PK\x06\x06" + little(44, 8) + little(45, 2) + little(45, 2)
+           + little(0, 8) + little(count, 8) + little(count, 8) + little(central.size(), 8)
+           + little(local.size(), 8) + "PK\x06\x07" + little(0, 4)
+           + little(local.size() + central.size(), 8) + little(1, 4) + "PK\x05\x06" + little(0, 4)
+           + little(0xffffffff, 4) + all_ones + all_ones + little(0, 2);
+  };
+  const auto back = read_back(".npz", archive(1));
+  REQUIRE_MESSAGE(back, back.error().text);
+  CHECK(*back == std::vector<tensor>{{"x", {1}, {1}}});
+  for (const std::uint64_t count : {0ull, 2ull, 1ull << 28, 1ull << 40, ~0ull})
+    CHECK(code_of(read_back(".npz", archive(count))) == errc::malformed);
 }
 
 TEST_CASE("what is sound but not supported is an invalid argument") {

@@ -173,6 +173,20 @@ TEST_CASE("deflated members of a .npz are read and checked") {
   CHECK(damaged.error().code == errc::damaged);
 }
 
+TEST_CASE("a .npz that unpacks to more than its .npy header says takes little memory") {
+  constexpr std::size_t zeros = 64 << 20;
+  const std::string content = npy("<f4", "1,", std::string(zeros, '\0'));
+  const std::string bomb = deflated_npz(content, static_cast<std::uint32_t>(content.size()));
+  REQUIRE(bomb.size() < zeros / 900);
+  reset_peak_memory();
+  const long before = peak_memory_kb();
+  CHECK(fault_of(".npz", bomb)
+        == "the .npy header and the size of the zip member differ, in 'x.npy', in t.npz");
+#ifndef TROUPE_SANITIZED
+  CHECK(peak_memory_kb() - before < 8 * 1024);
+#endif
+}
+
 TEST_CASE("a .safetensors header is JSON, and nothing but spaces follows") {
   const std::string one = bytes_of({1.0f});
   const std::string head = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";

@@ -61,6 +61,9 @@ with zipfile.ZipFile(os.path.join(folder, 'n.npz'), 'w', allowZip64=True) as arc
     for name in ['t.npy']:
         with archive.open('layer/0/weight.npy', 'w', force_zip64=True) as member:
             member.write(open(os.path.join(folder, name), 'rb').read())
+# What numpy.savez_compressed does.
+with zipfile.ZipFile(os.path.join(folder, 'c.npz'), 'w', zipfile.ZIP_DEFLATED) as archive:
+    archive.write(os.path.join(folder, 't.npy'), 'layer/0/weight.npy')
 )";
 
 constexpr const char* by_numpy = R"(
@@ -84,6 +87,7 @@ check(dict(numpy.load(os.path.join(folder, 't.npz'))))
 assert (numpy.load(os.path.join(folder, 't.npy')) == wanted['layer/0/weight']).all()
 numpy.save(os.path.join(folder, 'n.npy'), wanted['layer/0/weight'])
 numpy.savez(os.path.join(folder, 'n.npz'), **wanted)
+numpy.savez_compressed(os.path.join(folder, 'c.npz'), **wanted)
 )";
 
 constexpr const char* by_safetensors = R"(
@@ -141,7 +145,8 @@ TEST_CASE("Python's own modules read tensor files, and are read") {
     return;
   }
   REQUIRE(status == 0);
-  CHECK(with.read("n.npz") == std::vector<tensor>{tensors[0]});
+  for (const std::string name : {"n.npz", "c.npz"})
+    CHECK(with.read(name) == std::vector<tensor>{tensors[0]});
 }
 
 TEST_CASE("numpy reads tensor files, and is read") {
@@ -152,7 +157,8 @@ TEST_CASE("numpy reads tensor files, and is read") {
     return;
   }
   REQUIRE(status == 0);
-  CHECK(with.read("n.npz") == tensors);
+  for (const std::string name : {"n.npz", "c.npz"})
+    CHECK(with.read(name) == tensors);
   CHECK(with.read("n.npy") == std::vector<tensor>{{"n", tensors[0].shape, tensors[0].values}});
 }
 

@@ -96,7 +96,7 @@ private:
   void prepare() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
-    console_.keep_in(options_.run_directory, command_);
+    console_.log_in_run_directory(options_, command_);
     console_.say(
       fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     required(log_events(options_, command_, console_));

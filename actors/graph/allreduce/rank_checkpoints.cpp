@@ -10,8 +10,8 @@
 namespace troupe {
 
 rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& board,
-                                   const std::function<void(const std::string&)>& log,
-                                   const notice_sink& waits, std::uint64_t clock)
+                                   const log_sink& log, const notice_sink& waits,
+                                   std::uint64_t clock)
     : cluster_(cluster), board_(board), log_(log), waits_(waits),
       last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
       written_clock_(clock) {}
@@ -26,7 +26,7 @@ bool rank_checkpoints::due(std::uint64_t clock) const {
 
 void rank_checkpoints::begin(const rank_model& model) {
   if (auto before = finish(); !before)
-    log_("no checkpoint: " + before.error().text);
+    log_(log_level::warn, "no checkpoint: " + before.error().text);
   written_at_ = steady_now();
   written_clock_ = model.clock();
   storage::manifest what{++last_, model.job(), {1}, model.clock(), model.done(), {}};

@@ -7,11 +7,11 @@
 #include "actors/notice_sink.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "storage/checkpoint_writer.hpp"
 #include "storage/manifest.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -23,9 +23,8 @@ namespace troupe {
 class rank_checkpoints {
 public:
   /// Borrowed: all references. `clock`: the clock at which this process begins.
-  rank_checkpoints(const cluster_file& cluster, shared_status& board,
-                   const std::function<void(const std::string&)>& log, const notice_sink& waits,
-                   std::uint64_t clock);
+  rank_checkpoints(const cluster_file& cluster, shared_status& board, const log_sink& log,
+                   const notice_sink& waits, std::uint64_t clock);
 
   /// Returns whether a checkpoint is due, by time or by clocks; false while one is being written.
   bool due(std::uint64_t clock) const;
@@ -41,7 +40,7 @@ private:
 
   const cluster_file& cluster_;
   shared_status& board_;
-  const std::function<void(const std::string&)>& log_;
+  const log_sink& log_;
   const notice_sink& waits_;
   std::uint64_t last_;
   time_point written_at_;

@@ -52,8 +52,8 @@ std::shared_ptr<float> room_of(kernels::team_memory* memory, std::uint32_t rank)
 class rank_process {
 public:
   rank_process(const child_identity& who, const cluster_file& cluster, shared_status board,
-               const graph& described, const std::function<void(const std::string&)>& log,
-               const notice_sink& waits, kernels::team_memory* memory)
+               const graph& described, const log_sink& log, const notice_sink& waits,
+               kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
         log_(log), waits_(waits), memory_(memory),
         model_(cluster.job, described.make_trainer(who.self.index), who.self.index,
@@ -77,7 +77,7 @@ public:
       const auto outcome = take_part();
       if (outcome || permanent_)
         return outcome;
-      log_(outcome.error().text);
+      log_(log_level::warn, outcome.error().text);
       team_.reset();
       // The launcher sees a rank that ended, and publishes it. It kills a rank that hangs later.
       board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
@@ -121,7 +121,8 @@ private:
       storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
     if (!images)
       return images.error();
-    log_(fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
+    log_(log_level::info,
+         fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
     if (who_.index == 0 && board_.head().checkpoint == 0)
       board_.head().begun = newest.clock;
     return model_.restore(*images, newest.clock);
@@ -135,7 +136,7 @@ private:
       if (made || made.error().code != errc::timed_out)
         return made;
       if (is_wanted())
-        log_(made.error().text + "; waits on");
+        log_(log_level::warn, made.error().text + "; waits on");
     }
   }
 
@@ -153,7 +154,7 @@ private:
     auto made = kernels::shared_communicator::form(*memory_, who_.index, how);
     if (!made)
       return made.error();
-    log_("adds up in shared memory");
+    log_(log_level::info, "adds up in shared memory");
     return std::unique_ptr<kernels::communicator>{*std::move(made)};
   }
 
@@ -178,7 +179,7 @@ private:
       link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
     if (!made)
       return made.error();
-    log_("adds up over links");
+    log_(log_level::info, "adds up over links");
     return std::unique_ptr<kernels::communicator>{*std::move(made)};
   }
 
@@ -212,7 +213,7 @@ private:
       return sent;
     if (model_.clock() == *newest)
       return {};
-    log_(fmt::format("goes on with clock {}, from rank {}", *newest, from));
+    log_(log_level::info, fmt::format("goes on with clock {}, from rank {}", *newest, from));
     if (auto taken = model_.take_state(state, *newest); !taken)
       return fail_permanently(taken.error());
     line_.clock = model_.clock();
@@ -283,11 +284,12 @@ private:
       const auto saved = checkpoints_->finish();
       board_.head().unsaved = !saved;
       if (!saved)
-        log_("no last checkpoint: " + saved.error().text);
+        log_(log_level::error, "no last checkpoint: " + saved.error().text);
     }
     if (const auto ready = team_->gather(0); !ready)
       return ready.error();
-    log_(fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
+    log_(log_level::info,
+         fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
     auto& head = board_.head();
     while (!head.done) {
       if (head.losses != generation_)
@@ -311,7 +313,7 @@ private:
   const int listener_;
   const cluster_file& cluster_;
   shared_status board_;
-  const std::function<void(const std::string&)>& log_;
+  const log_sink& log_;
   const notice_sink& waits_;
   kernels::team_memory* const memory_; ///< Null: ranks add up over links.
   rank_model model_;
@@ -331,8 +333,7 @@ private:
 } // namespace
 
 result<void> run_rank(const child_identity& who, const cluster_file& cluster,
-                      const run_options& options, const graph& described,
-                      const std::function<void(const std::string&)>& log,
+                      const run_options& options, const graph& described, const log_sink& log,
                       const notice_sink& waits) {
   if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
     return {errc::wrong_job, std::move(differs)};

@@ -1,5 +1,6 @@
 #include "actors/graph/launch/child_command.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace troupe {
@@ -30,6 +31,12 @@ result<child_identity> parse_child(const std::string& text) {
     return wrong;
   who.self.role = static_cast<role>(kind);
   return who;
+}
+
+std::filesystem::path log_path(const std::filesystem::path& run_directory, process_name who) {
+  auto name = to_string(who);
+  std::ranges::replace(name, ' ', '-');
+  return run_directory / "logs" / (name + ".log");
 }
 
 } // namespace troupe

@@ -2,9 +2,11 @@
 // identity on its command line, and the reason of its end in its exit status.
 #pragma once
 
+#include "actors/process_name.hpp"
 #include "base/error.hpp"
 #include "serialization/ids.hpp"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,9 @@ struct child_identity {
 std::vector<std::string> child_arguments(const child_identity& who);
 /// Parses the text behind "--child". Errors: invalid_argument.
 result<child_identity> parse_child(const std::string& text);
+
+/// Returns the file of a process's log: standard output, standard error and lines of base/log.hpp.
+std::filesystem::path log_path(const std::filesystem::path& run_directory, process_name who);
 
 /// The exit status of a child if starting it again would not help. The last line of its log says
 /// why.

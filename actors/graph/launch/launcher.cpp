@@ -110,7 +110,7 @@ private:
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
     if (!in_one_process()) {
-      console_.keep_in(options_.run_directory, command_);
+      console_.log_in_run_directory(options_, command_);
       console_.say(
         fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     }

@@ -51,8 +51,7 @@ private:
 result<local_cluster> local_cluster::start(caf::actor_system& system, const job_spec& job,
                                            const graph& described, const run_options& options,
                                            std::optional<std::filesystem::path> checkpoints,
-                                           std::function<void(std::string)> log,
-                                           simulation* simulated) {
+                                           log_sink log, simulation* simulated) {
   local_cluster made;
   made.simulation_ = simulated;
   made.job_ = job;
@@ -83,7 +82,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   if (!compression)
     return compression.error();
   const auto& compressed = *compression;
-  const auto tell = log ? std::move(log) : [](const std::string&) {};
+  const auto tell = log ? std::move(log) : [](log_level, const std::string&) {};
   const auto identity = [](role what, std::uint32_t index) {
     return member_id{what, index, {draw_random()}};
   };

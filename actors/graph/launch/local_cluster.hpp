@@ -7,11 +7,11 @@
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/server/hogwild.hpp"
 #include "actors/roles/server/server_actor.hpp"
+#include "base/log.hpp"
 
 #include "caf/actor_system.hpp"
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,8 +26,7 @@ public:
   /// Errors: io_failed, in_use from the coordinator's store.
   static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
                                      const graph& described, const run_options& options,
-                                     std::optional<std::filesystem::path> checkpoints,
-                                     std::function<void(std::string)> log,
+                                     std::optional<std::filesystem::path> checkpoints, log_sink log,
                                      simulation* simulated = nullptr);
   local_cluster(local_cluster&&) = default;
   local_cluster& operator=(local_cluster&&) = delete;

@@ -16,8 +16,7 @@
 #include "actors/roles/worker/codec_actor.hpp"
 #include "actors/roles/worker/reducer_actor.hpp"
 #include "base/exception_text.hpp"
-#include "base/log_line.hpp"
-#include "base/quote.hpp"
+#include "base/log.hpp"
 #include "base/system/directory_lock.hpp"
 #include "base/system/machine_name.hpp"
 #include "base/system/resource_limits.hpp"
@@ -34,11 +33,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -47,34 +44,28 @@ namespace troupe {
 
 namespace {
 
-/// Writes a line into the log. Returns the error, for a person, or an empty text. A full disk must
-/// not end the process.
-std::string try_to_log(const std::string& text) {
-  const auto line = log_line(printable(text), std::chrono::system_clock::now()) + "\n";
-  errno = 0;
-  const auto written = std::fwrite(line.data(), 1, line.size(), stderr);
-  if (written == line.size() && std::fflush(stderr) == 0)
-    return "";
-  return std::string{"cannot write its log: "} + std::strerror(errno);
-}
-
 /// Writes a process's log, and its notices to the launcher's console while it waits.
 struct process_voice {
-  explicit process_voice(const child_identity& who)
-      : notices{notice_writer{who.notices, process_of(who.self)}} {}
+  process_voice(const child_identity& who, const run_options& options)
+      : notices{notice_writer{who.notices, process_of(who.self)}},
+        file{{.file = log_path(options.run_directory, process_of(who.self)),
+              .member = to_string(process_of(who.self)),
+              .least = options.log_level,
+              .takes_output = true}} {}
 
   /// Ends the process. The launcher shows the last line of its log.
   [[noreturn]] void end_with(int status, const std::string& why) const {
-    log()(with_limits(why));
+    log()(log_level::fatal, with_limits(why));
     std::fflush(nullptr);
     _exit(status);
   }
   [[noreturn]] void give_up(const std::string& why) const { end_with(do_not_restart_status, why); }
 
-  std::function<void(const std::string&)> log() const {
-    return [to = notices](const std::string& text) {
-      if (const auto problem = try_to_log(text); !problem.empty())
-        to.say("log", problem + "; it would say: " + text);
+  /// A full disk must not end the process, so the launcher hears of a line that cannot be written.
+  log_sink log() const {
+    return [to = notices, into = file](log_level level, const std::string& text) {
+      if (const auto written = into.write(level, text); !written)
+        to.say("log", written.error().text + "; it would say: " + text);
     };
   }
   notice_sink waits() const {
@@ -84,6 +75,7 @@ struct process_voice {
   }
 
   notice_writer notices;
+  log_file file;
 };
 
 /// Time for the other workers of a process to end: they are told to stop over several links.
@@ -147,13 +139,13 @@ struct child_process {
     if (const auto why = from_caf(end); why.code == errc::fenced)
       voice.end_with(who.role == role::coordinator ? deposed_status : do_not_restart_status,
                      why.text);
-    log("ended by " + system.render(end));
+    log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
   }
 
   member_id who;
   process_voice voice;
-  std::function<void(const std::string&)> log;
+  log_sink log;
   notice_sink waits;
   cluster_file cluster;
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
@@ -171,7 +163,8 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   if (options.etcd) {
     auto store = storage::etcd_store::campaign(
       {etcd_of(options, checkpoints),
-       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), self.log,
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()),
+       [log = self.log](const std::string& what) { log(log_level::info, what); },
        [&self](const std::string& what) { self.waits("etcd", what); }});
     if (!store)
       self.voice.give_up(store.error().text);
@@ -223,6 +216,8 @@ void run_server_process(child_process& self, const run_options& options) {
   how.log = self.log;
   how.waits = self.waits;
   how.record = recording_of(options);
+  if (how.record)
+    how.record->complain = [log = self.log](const std::string& why) { log(log_level::error, why); };
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
   self.wait_for(server);
@@ -237,7 +232,8 @@ void run_worker_process(child_process& self, const run_options& options,
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   if (self.compressed) {
     if (self.compressed->keeps_residual())
-      self.log("compresses gradients; the residue of an earlier process of this worker is dropped");
+      self.log(log_level::info,
+               "compresses gradients; the residue of an earlier process of this worker is dropped");
     values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, self.log);
   }
   const auto tally =
@@ -278,13 +274,13 @@ void run_worker_process(child_process& self, const run_options& options,
 [[noreturn]] void run_role(child_process& self, const child_identity& who,
                            const run_options& options, const std::function<graph()>& build) {
   try {
-    self.log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+    self.log(log_level::info, fmt::format("starts, pid {}", getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options); break;
     default: run_worker_process(self, options, build); break;
     }
-    self.log("ends");
+    self.log(log_level::info, "ends");
     std::fflush(nullptr);
     _exit(EXIT_SUCCESS);
   } catch (...) {
@@ -304,17 +300,17 @@ void show_name(const process_name& who) {
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build, const rank_runner& run_rank) {
   show_name(process_of(who.self));
-  const process_voice voice{who};
+  const process_voice voice{who, options};
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     voice.give_up(cluster.error().text);
   try {
     if (run_rank) {
       const auto log = voice.log();
-      log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+      log(log_level::info, fmt::format("starts, pid {}", getpid()));
       if (auto done = run_rank(who, *cluster, options, build(), log, voice.waits()); !done)
         voice.give_up(done.error().text);
-      log("ends");
+      log(log_level::info, "ends");
       std::fflush(nullptr);
       _exit(EXIT_SUCCESS);
     }

@@ -6,6 +6,7 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/notice_sink.hpp"
+#include "base/log.hpp"
 
 #include <functional>
 #include <string>
@@ -16,8 +17,7 @@ namespace troupe {
 /// after which this process is not to be started again.
 using rank_runner = std::function<result<void>(
   const child_identity& who, const cluster_file& cluster, const run_options& options,
-  const graph& described, const std::function<void(const std::string&)>& log,
-  const notice_sink& waits)>;
+  const graph& described, const log_sink& log, const notice_sink& waits)>;
 
 /// Plays the role until the job stops, and ends the process with its exit status. `build` is
 /// called for

@@ -1,7 +1,7 @@
 #include "actors/graph/launch/supervisor.hpp"
 
 #include "actors/graph/launch/child_command.hpp"
-#include "base/log_line.hpp"
+#include "base/log.hpp"
 #include "base/system/descriptor.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/resource_limits.hpp"
@@ -21,12 +21,6 @@
 namespace troupe {
 
 namespace {
-
-std::string file_name(process_name who) {
-  auto name = to_string(who);
-  std::replace(name.begin(), name.end(), ' ', '-');
-  return name + ".log";
-}
 
 /// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
@@ -68,12 +62,12 @@ result<void> supervisor::start(process_name who, int inherited, time_point now) 
 }
 
 result<void> supervisor::launch(process_name who, process& what, time_point now) {
-  const auto log_path = options_.run_directory / "logs" / file_name(who);
+  const auto path = log_path(options_.run_directory, who);
   std::error_code ignored;
-  std::filesystem::create_directories(log_path.parent_path(), ignored);
-  const descriptor log{open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  const descriptor log{open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
   if (!log)
-    return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
+    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
   what.incarnation = {draw_random()};
   auto words = options_.command;
   const child_identity child{
@@ -192,12 +186,12 @@ bool supervisor::gives_up(process_name who, process& what, int status, time_poin
 }
 
 std::string supervisor::last_words(process_name who) const {
-  const auto path = options_.run_directory / "logs" / file_name(who);
+  const auto path = log_path(options_.run_directory, who);
   std::ifstream file{path};
   std::string last;
   for (std::string line; std::getline(file, line);)
     if (!line.empty())
-      last = without_time(line);
+      last = text_of_line(line);
   return last.empty() ? "see " + path.string() : last;
 }
 

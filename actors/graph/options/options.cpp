@@ -189,6 +189,20 @@ static CLI::App* declare_faults(CLI::App& app, run_options& options) {
   return faults;
 }
 
+static void declare_logs(CLI::App& files, run_options& options) {
+  files
+    .add_option("--run-dir", options.run_directory,
+                "Directory of this run's logs (default: runs/NAME-TIME-PID)")
+    ->take_last(); // The launcher appends its own to the command line of its processes.
+  files
+    .add_option_function<std::string>(
+      "--log-level",
+      parsed_by("--log-level", parse_log_level, [&](log_level x) { options.log_level = x; }),
+      "Least level of a line in the logs: trace, debug, info, warn, error, or off: only the reason "
+      "for which a process ends")
+    ->default_str("info");
+}
+
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
   job->add_option("--workers", options.workers, "Workers of the job")
@@ -405,11 +419,7 @@ void declare(CLI::App& app, run_options& options) {
                     "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
   files->add_option("--import", options.import_file,
                     "Start from these parameters (.npz, .safetensors)");
-  files
-    ->add_option("--run-dir", options.run_directory,
-                 "Directory of this run's logs (default: runs/NAME-TIME-PID)")
-    ->take_last(); // The launcher appends its own to the command line of its processes.
-
+  declare_logs(*files, options);
   auto* faults = declare_faults(app, options);
   declare_stragglers(*cluster, *faults, options);
   auto* recording = declare_recording(app, options);

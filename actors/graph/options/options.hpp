@@ -7,6 +7,7 @@
 #include "actors/protocol/worker/router.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "serialization/encoding.hpp"
 #include "serialization/job.hpp"
 #include "storage/etcd_client.hpp"
@@ -85,7 +86,8 @@ struct run_options {
   std::optional<std::filesystem::path> replay_directory;
   std::optional<double> replay_seconds; ///< Nullopt: the whole trace.
   std::optional<std::filesystem::path> compare_file;
-  std::filesystem::path run_directory; ///< Empty: runs/NAME-TIME-PID.
+  std::filesystem::path run_directory;                   ///< Empty: runs/NAME-TIME-PID.
+  troupe::log_level log_level = troupe::log_level::info; ///< Logs lack lines of lower levels.
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
   std::vector<kill_plan> kills;

@@ -1,13 +1,13 @@
 #include "actors/graph/report/run_console.hpp"
 
 #include "actors/graph/report/run_result.hpp"
-#include "base/log_line.hpp"
 #include "base/quote.hpp"
 #include "base/system/resource_limits.hpp"
 
 #include "fmt/format.h"
 
 #include <cmath>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -24,17 +24,13 @@ run_console::run_console(std::string program)
     : program_(std::move(program)),
       screen_(stdout, progress_display::is_terminal(stdout), progress_display::wants_color()) {}
 
-void run_console::keep_in(const std::filesystem::path& run_directory,
-                          const std::vector<std::string>& command) {
-  const auto file = run_directory / "logs" / "console.log";
+void run_console::log_in_run_directory(const run_options& options,
+                                       const std::vector<std::string>& command) {
+  const auto file = options.run_directory / "logs" / "console.log";
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  file_.reset(std::fopen(file.c_str(), "ae"));
-  if (!file_)
-    return;
-  const auto line = fmt::format("{}", fmt::join(command, " "));
-  keep(log_line(line, std::chrono::system_clock::now()) + "\n");
-  kept_.emplace(file_.get(), false);
+  log_.emplace(log_options{.file = file, .member = "launcher", .least = options.log_level});
+  log(log_level::info, fmt::format("{}", fmt::join(command, " ")));
 }
 
 result<void> run_console::log_events(const std::filesystem::path& file,
@@ -55,25 +51,23 @@ void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed)
   if (line.empty())
     return;
   screen_.event(line, elapsed);
-  if (kept_)
-    kept_->event(line, elapsed);
+  log(log_level::info, line);
 }
 
 void run_console::log_progress(const progress_snapshot& now) {
-  if (!events_
-      || (progress_at_ && now.phase == progress_phase_
-          && now.elapsed < *progress_at_ + progress_interval))
+  if (progress_at_ && now.phase == progress_phase_
+      && now.elapsed < *progress_at_ + progress_interval)
     return;
   progress_at_ = now.elapsed;
   progress_phase_ = now.phase;
-  events_->write(event_of(now), now.elapsed, std::chrono::system_clock::now());
+  log(log_level::info, render_line(now));
+  if (events_)
+    events_->write(event_of(now), now.elapsed, std::chrono::system_clock::now());
 }
 
 void run_console::show(const progress_snapshot& now) {
   log_progress(now);
   screen_.show(now);
-  if (kept_)
-    kept_->show(now);
 }
 
 void run_console::finish() { screen_.finish(); }
@@ -81,21 +75,21 @@ void run_console::finish() { screen_.finish(); }
 void run_console::say(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
-  keep(text);
+  std::istringstream lines{text};
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty())
+      log(log_level::info, line);
 }
 
 void run_console::complain(const std::string& why) {
-  const auto line = fmt::format("{}: {}\n", program_, printable(with_limits(why)));
-  fmt::print(stderr, "{}", line);
-  keep(line);
+  const auto text = with_limits(why);
+  fmt::print(stderr, "{}: {}\n", program_, printable(text));
+  log(log_level::error, text);
 }
 
-void run_console::keep(const std::string& text) {
-  if (!file_)
-    return;
-  // A full disk must not end the job, so errors are ignored.
-  [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), file_.get());
-  std::fflush(file_.get());
+void run_console::log(log_level level, const std::string& text) {
+  if (log_)
+    (void)log_->write(level, text);
 }
 
 void take_evaluation(const evaluation_message& what, time_point now,

@@ -1,5 +1,5 @@
-// Writes a launcher's output: on the screen, and in RUN/logs/console.log once there is a run
-// directory.
+// Writes a launcher's output: on the screen, and as a log in RUN/logs/console.log once there is a
+// run directory.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -7,11 +7,10 @@
 #include "actors/graph/report/progress.hpp"
 #include "actors/graph/report/run_report.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
+#include "base/log.hpp"
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +27,9 @@ class run_console {
 public:
   explicit run_console(std::string program);
 
-  /// Keeps a copy of later output in the file. If it cannot be made, only the screen is used.
-  void keep_in(const std::filesystem::path& run_directory, const std::vector<std::string>& command);
+  /// Logs the command and later output in the run directory. A full disk must not end the job, so
+  /// errors of the log are ignored.
+  void log_in_run_directory(const run_options& options, const std::vector<std::string>& command);
 
   /// Writes events to the file, too. Errors: io_failed.
   result<void> log_events(const std::filesystem::path& file,
@@ -45,16 +45,12 @@ public:
   void complain(const std::string& why);
 
 private:
-  void keep(const std::string& text);
+  void log(log_level level, const std::string& text);
   void log_progress(const progress_snapshot& now);
 
-  struct close_file {
-    void operator()(std::FILE* x) const { std::fclose(x); }
-  };
   std::string program_;
   progress_display screen_;
-  std::unique_ptr<std::FILE, close_file> file_;
-  std::optional<progress_display> kept_; ///< Writes to file_.
+  std::optional<log_file> log_;
   std::optional<event_log> events_;
   std::optional<std::chrono::nanoseconds> progress_at_; ///< Time of the last progress event.
   job_phase progress_phase_ = job_phase::gathering;

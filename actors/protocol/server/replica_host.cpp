@@ -177,9 +177,10 @@ void replica_host::load_checkpoint(host_effects& effects) {
 
 void replica_host::load_instead(const std::string& why, host_effects& effects) {
   effects.push_back(
-    note_effect{why + "; it begins with "
-                + (base_checkpoint_ == 0 ? "initial values"
-                                         : "checkpoint " + std::to_string(base_checkpoint_))});
+    note_effect{log_level::warn,
+                why + "; it begins with "
+                  + (base_checkpoint_ == 0 ? "initial values"
+                                           : "checkpoint " + std::to_string(base_checkpoint_))});
   load_checkpoint(effects);
 }
 
@@ -214,8 +215,9 @@ void replica_host::loaded(std::uint64_t load, std::vector<shard_partition> held,
   if (!awaits_load(load))
     return;
   if (loading_ == loading::replaying) {
-    effects.push_back(note_effect{"recovered from its local state, "
-                                  + std::to_string(recalled_entries_) + " entries of its log"});
+    effects.push_back(note_effect{log_level::info, "recovered from its local state, "
+                                                     + std::to_string(recalled_entries_)
+                                                     + " entries of its log"});
     recovered_ = true;
   }
   loading_ = loading::nothing;

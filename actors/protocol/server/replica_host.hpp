@@ -6,6 +6,7 @@
 #include "actors/protocol/server/replica.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "serialization/messages.hpp"
 
 #include <chrono>
@@ -165,6 +166,7 @@ struct workers_effect {};
 struct report_effect {};
 /// Write a line to the log.
 struct note_effect {
+  log_level level = log_level::info;
   std::string text;
 };
 

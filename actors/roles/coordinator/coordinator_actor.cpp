@@ -6,6 +6,8 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
+#include "fmt/format.h"
+
 #include <deque>
 #include <iterator>
 #include <algorithm>
@@ -113,7 +115,22 @@ struct coordinator_shell {
     self->quit(to_caf(why));
   }
 
+  void log(log_level level, const std::string& text) const {
+    if (setup.log)
+      setup.log(level, text);
+  }
+
+  void log_new_leases(const member_id& to, const desired_worker& what) {
+    auto& newest = newest_lease[to.index];
+    for (const auto& lease : what.leases)
+      if (lease.id > std::exchange(newest, std::max(newest, lease.id)))
+        log(log_level::debug, fmt::format("lease {} for worker {}: first batch {}, count {}",
+                                          lease.id, to.index, lease.first.value, lease.count));
+  }
+
   void run(send_effect& effect) {
+    if (const auto* worker = std::get_if<desired_worker>(&effect.desired_state.body))
+      log_new_leases(effect.desired_state.to, *worker);
     if (auto found = members.find(effect.desired_state.to); found != members.end())
       self->send(found->second, std::move(effect.desired_state));
   }
@@ -138,6 +155,7 @@ struct coordinator_shell {
 
   void run(commit_checkpoint_effect& effect) {
     const auto number = effect.manifest.checkpoint;
+    log(log_level::debug, fmt::format("commits checkpoint {}", number));
     const auto answer = [this, number](const result<void>& outcome) {
       coordinator_effects effects;
       decide->checkpoint_committed(number, outcome, now_of(*self), effects);
@@ -165,16 +183,14 @@ struct coordinator_shell {
     carry_out(effects);
   }
 
-  void run(event_effect& effect) {
-    if (setup.log)
-      setup.log(text_of(effect.what));
-  }
+  void run(event_effect& effect) { log(log_level::info, text_of(effect.what)); }
 
   pointer self = nullptr;
   coordinator_setup setup;
   checkpointer storage;
   std::optional<coordinator> decide;
   std::map<member_id, member_handle> members;
+  std::map<std::uint32_t, std::uint64_t> newest_lease; ///< Of each worker, for the log.
   std::optional<time_point> stopped_at;
   time_point scrubbed_at{0};
   std::deque<coordinator_effect> waiting;

@@ -4,12 +4,12 @@
 #include "actors/checkpointer.hpp"
 #include "actors/kv.hpp"
 #include "actors/protocol/coordinator/coordinator.hpp"
+#include "base/log.hpp"
 #include "storage/coordinator_store.hpp"
 
 #include "caf/actor_system.hpp"
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,7 +23,7 @@ struct coordinator_setup {
   std::uint64_t last_checkpoint = 0;
   /// Time between two scrubs, each of which reads one committed checkpoint again; 0: no scrubs.
   std::chrono::milliseconds scrub_interval{0};
-  std::function<void(std::string)> log; ///< Called with each event, one line.
+  log_sink log; ///< Gets each event, one line.
 };
 
 /// Spawns the coordinator. `storage`: null if the job keeps no checkpoints. Errors: io_failed,

@@ -1,5 +1,7 @@
 #include "actors/roles/links/link_dispatcher.hpp"
 
+#include "actors/process_name.hpp"
+
 #include "caf/send.hpp"
 
 namespace troupe::detail {
@@ -19,8 +21,7 @@ bool is_control(const message& what) {
 } // namespace
 
 link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor accept,
-                                 std::function<void(std::string)> log, notice_sink waits,
-                                 transport_options options)
+                                 log_sink log, notice_sink waits, transport_options options)
     : accept_(std::move(accept)), log_(std::move(log)), waits_(std::move(waits)),
       unreached_(reach_patience), executor_(system, turns_per_round_max) {
   link_events events;
@@ -39,6 +40,8 @@ link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor
       const std::lock_guard lock{mutex_};
       owners_.emplace(link, *owner);
     }
+    write_log(log_level::debug, "link " + std::to_string(link.value) + " to "
+                                  + to_string(process_of(peer.from)) + " is open");
     caf::anon_send(*owner, opened_atom_v, link, peer);
   };
   events.received = [this](link_id link, message what) {
@@ -58,15 +61,15 @@ link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor
       owners_.erase(link);
       return unreached_.lost(link, why, unreached_peers::clock::now());
     }());
+    write_log(log_level::debug, "link " + std::to_string(link.value) + " ended: " + why.text);
     caf::anon_send(*owner, lost_atom_v, link, why);
   };
   events.rejected = [this](const std::string&, const failure& why) {
-    if (log_)
-      log_("turned away: " + why.text); // The text names the peer.
+    write_log(log_level::warn, "turned away: " + why.text); // The text names the peer.
   };
   events.hampered = [this](const std::string& why) {
-    if (log_)
-      log_(why.empty() ? "accepts connections again" : why);
+    write_log(why.empty() ? log_level::info : log_level::warn,
+              why.empty() ? "accepts connections again" : why);
     if (waits_)
       waits_("accept", why);
   };
@@ -74,10 +77,15 @@ link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor
     std::make_unique<troupe::transport>(std::move(self), std::move(events), std::move(options));
 }
 
+void link_dispatcher::write_log(log_level level, const std::string& text) const {
+  if (log_)
+    log_(level, text);
+}
+
 void link_dispatcher::tell(const std::vector<reach_notice>& all) const {
   for (const auto& [address, text] : all) {
-    if (log_ && !text.empty())
-      log_(text);
+    if (!text.empty())
+      write_log(log_level::warn, text);
     if (waits_)
       waits_("reach-" + address, text);
   }

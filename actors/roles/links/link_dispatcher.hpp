@@ -8,6 +8,7 @@
 #include "actors/notice_sink.hpp"
 #include "actors/roles/links/unreached_peers.hpp"
 #include "actors/transport/transport.hpp"
+#include "base/log.hpp"
 #include "serialization/wire.hpp"
 
 #include <functional>
@@ -36,9 +37,8 @@ public:
   /// Called on the transport's thread for each accepted link; returns its owner.
   using acceptor = std::function<std::optional<link_owner>(link_id, const hello&)>;
 
-  link_dispatcher(caf::actor_system& system, hello self, acceptor accept,
-                  std::function<void(std::string)> log, notice_sink waits,
-                  transport_options options);
+  link_dispatcher(caf::actor_system& system, hello self, acceptor accept, log_sink log,
+                  notice_sink waits, transport_options options);
 
   /// Connects to the process that notices call `name`.
   link_id connect(const endpoint& where, const std::string& name, const link_owner& owner);
@@ -50,10 +50,11 @@ public:
 
 private:
   std::optional<link_owner> owner_of(link_id link);
+  void write_log(log_level level, const std::string& text) const;
   void tell(const std::vector<reach_notice>& all) const;
 
   acceptor accept_;
-  std::function<void(std::string)> log_;
+  log_sink log_;
   notice_sink waits_;
   std::mutex mutex_;
   std::unordered_map<link_id, link_owner> owners_;

@@ -87,8 +87,8 @@ struct node::services {
   std::shared_ptr<detail::link_dispatcher> links;
 };
 
-node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
-           transport_options options, const send_limits& limits, notice_sink waits)
+node::node(caf::actor_system& system, hello self, log_sink log, transport_options options,
+           const send_limits& limits, notice_sink waits)
     : services_(std::make_shared<services>(system, limits)) {
   self.reads = all_encodings;
   services_->links = std::make_shared<detail::link_dispatcher>(

@@ -7,6 +7,7 @@
 #include "actors/kv.hpp"
 #include "actors/notice_sink.hpp"
 #include "actors/transport/transport.hpp"
+#include "base/log.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -20,11 +21,11 @@ namespace troupe {
 /// Thread-safe. The destructor closes all links; actors made by the node then answer peer_lost.
 class node {
 public:
-  /// `log`: called on the transport's thread with a line for each peer that was turned away and for
-  /// each notice. `waits`: gets notices about peers that cannot be reached for seconds, and the
-  /// reason if no peer can connect.
-  node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
-       transport_options options = {}, const send_limits& limits = {}, notice_sink waits = {});
+  /// `log`: called on the transport's thread with a line for each peer that was turned away, for
+  /// each notice, and at level debug for each link. `waits`: gets notices about peers that cannot
+  /// be reached for seconds, and the reason if no peer can connect.
+  node(caf::actor_system& system, hello self, log_sink log = {}, transport_options options = {},
+       const send_limits& limits = {}, notice_sink waits = {});
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;

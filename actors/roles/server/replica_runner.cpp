@@ -188,9 +188,11 @@ void replica_runner::run(workers_effect&, host_effects&) {
 
 void replica_runner::run(report_effect&, host_effects&) { context_->report(); }
 
-void replica_runner::run(note_effect& effect, host_effects&) {
+void replica_runner::run(note_effect& effect, host_effects&) { log(effect.level, effect.text); }
+
+void replica_runner::log(log_level level, const std::string& what) const {
   if (context_->options.log)
-    context_->options.log("chain " + std::to_string(host_.chain().value) + ": " + effect.text);
+    context_->options.log(level, "chain " + std::to_string(host_.chain().value) + ": " + what);
 }
 
 server_counters replica_runner::counters() const {

@@ -99,6 +99,7 @@ private:
   void run(workers_effect& effect, host_effects& more);
   void run(report_effect& effect, host_effects& more);
   void run(note_effect& effect, host_effects& more);
+  void log(log_level level, const std::string& what) const;
   void apply_admitted();
   void record(std::span<const push_request* const> pushes);
   void answer(request_token token, reply what);

@@ -85,10 +85,10 @@ void replica_runner::install(const member_id& from) {
   for (const auto& each : *images)
     whole += content_bytes(each);
   auto read = table_store::restored(host_.desired().job, *images, context_->pool);
+  log(log_level::info, fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
+                                   1e-6 * static_cast<double>(copy.bytes()),
+                                   1e-6 * static_cast<double>(whole), from.index));
   decide([&](host_effects& effects) {
-    effects.push_back(note_effect{fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
-                                              1e-6 * static_cast<double>(copy.bytes()),
-                                              1e-6 * static_cast<double>(whole), from.index)});
     if (!read)
       return host_.copy_failed();
     const auto& first = copy.first();

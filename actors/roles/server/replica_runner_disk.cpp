@@ -211,12 +211,16 @@ result<void> replica_runner::begin_log(const save_effect& effect) {
 
 void replica_runner::saved(const save_id& id, const result<checkpoint_part>& done) {
   const bool is_of_use = host_.awaits_load(id.load);
+  const std::string why = done ? "" : done.error().text;
+  if (id.purpose == save_purpose::checkpoint && done)
+    log(log_level::debug, "wrote its part of checkpoint " + std::to_string(id.checkpoint));
+  else if (id.purpose == save_purpose::checkpoint)
+    log(log_level::warn, "no part of checkpoint " + std::to_string(id.checkpoint) + ": " + why);
   decide([&](host_effects& effects) { host_.saved(id, done, now(), effects); });
   if (id.purpose != save_purpose::later_start || !is_of_use)
     return;
-  const std::string why = done ? "" : done.error().text;
   if (!done) // The state kept before is still there.
-    decide([&](host_effects& effects) { effects.push_back(note_effect{why}); });
+    log(log_level::warn, why);
   if (const auto& waits = context_->options.waits)
     waits("kept-" + std::to_string(host_.chain().value), why);
 }

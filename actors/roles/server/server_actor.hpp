@@ -11,6 +11,7 @@
 #include "actors/roles/server/trace_recorder.hpp"
 #include "base/buffer.hpp"
 #include "base/clock.hpp"
+#include "base/log.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -36,9 +37,9 @@ struct server_options {
   std::size_t apply_batch = 1;
   /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
-  std::function<void(const std::string&)> log{}; ///< Called with lines for a person; may be null.
-  notice_sink waits{};                           ///< Gets notices of tasks that fail at present.
-  std::optional<record_options> record{};        ///< Nullopt: no trace is written.
+  log_sink log{};
+  notice_sink waits{};                    ///< Gets notices of tasks that fail at present.
+  std::optional<record_options> record{}; ///< Nullopt: no trace is written.
   bool own_thread = true; ///< Fills partitions and replays logs on threads of their own.
   std::function<time_point()> boot_clock = boot_now; ///< Tests may replace it.
 };

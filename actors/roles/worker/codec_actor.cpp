@@ -56,7 +56,8 @@ struct codec_shell {
 
   void failed(promise& open, bool is_push, const failure& why) {
     if (is_push && coder->forget())
-      log("a push failed (" + why.text + "): the residue of its compression is dropped");
+      log(log_level::warn,
+          "a push failed (" + why.text + "): the residue of its compression is dropped");
     open.deliver(to_caf(why));
   }
 
@@ -71,7 +72,7 @@ struct codec_shell {
   router_handle next;
   std::optional<codec> coder;
   encoding pulls = encoding::f32;
-  std::function<void(std::string)> log;
+  log_sink log;
   open_requests requests{request_end};
   tick_timer ticks;
 
@@ -82,7 +83,7 @@ static_assert(!std::is_constructible_v<codec_shell, caf::event_based_actor*>);
 
 codec_shell::handle::behavior_type run_codec(codec_shell::pointer self, job_spec job,
                                              codec_options options, router_handle next,
-                                             std::function<void(std::string)> log) {
+                                             log_sink log) {
   auto& state = self->state;
   state.self = self;
   state.next = std::move(next);
@@ -217,7 +218,7 @@ expander_shell::handle::behavior_type run_expander(expander_shell::pointer self,
 } // namespace
 
 router_handle spawn_codec(caf::actor_system& system, job_spec job, codec_options options,
-                          router_handle next, std::function<void(std::string)> log) {
+                          router_handle next, log_sink log) {
   return system.spawn(run_codec, std::move(job), std::move(options), std::move(next),
                       std::move(log));
 }

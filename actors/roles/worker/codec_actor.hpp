@@ -5,10 +5,10 @@
 #include "actors/kv.hpp"
 #include "actors/roles/worker/router_actor.hpp"
 #include "actors/tables/codec.hpp"
+#include "base/log.hpp"
 
 #include "caf/actor_system.hpp"
 
-#include <functional>
 #include <string>
 
 namespace troupe {
@@ -21,7 +21,7 @@ namespace troupe {
 /// Capacity:  a float for each element of tables with error feedback.
 /// `log`: called on the actor's thread with a line when residuals are dropped.
 router_handle spawn_codec(caf::actor_system& system, job_spec job, codec_options options,
-                          router_handle next, std::function<void(std::string)> log);
+                          router_handle next, log_sink log);
 
 /// Spawns the serving end. It unpacks pushes and packs values as a pull request asks. So a server
 /// logs, adds up and passes on plain floats. Bytes that no codec packs are answered with

@@ -24,7 +24,7 @@ struct fixture : actor_fixture {
   explicit fixture(coordinator_setup with = {}, checkpointer files = {}) : setup(std::move(with)) {
     setup.job = job = job_of({asp()}, 1, 10);
     setup.options.checkpoints = static_cast<bool>(files);
-    setup.log = [this](const std::string& line) { log.push_back(line); };
+    setup.log = [this](log_level, const std::string& line) { log.push_back(line); };
     auto spawned = spawn_coordinator(system, setup, std::move(files));
     REQUIRE(spawned);
     service = owned(*spawned);

@@ -106,7 +106,7 @@ struct process {
                    encoding_set sends = 0)
       : links(std::make_unique<node>(
         system, hello_of(who, job, sends),
-        [this](const std::string& line) {
+        [this](log_level, const std::string& line) {
           log.note(line.find("another job") == std::string::npos ? line : "another job");
         },
         transport_options{}, limits)) {}

@@ -19,8 +19,9 @@ namespace {
 struct fixture : actor_fixture {
   explicit fixture(compression how, encoding pulls = encoding::f32)
       : router(*this),
-        coder(owned(spawn_codec(system, job, {{how, how}, pulls}, router.handle(),
-                                [this](std::string line) { log.push_back(std::move(line)); }))) {
+        coder(
+          owned(spawn_codec(system, job, {{how, how}, pulls}, router.handle(),
+                            [this](log_level, const std::string& line) { log.push_back(line); }))) {
     router.on_push([](const push_request&) { return push_reply{1, false}; });
   }
 
