@@ -24,7 +24,7 @@ struct checkpointer_options {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::checkpoint_part)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::cut)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::found)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::checkpoint_search_result)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chain_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
@@ -57,7 +57,7 @@ namespace troupe {
 ///   // unreadable: numbers that a server could not read; they are passed over.
 ///   // errors:     io_failed, wrong_job.
 ///   // idempotent: yes.
-///   (find_atom, job_spec, vector<uint64_t> unreadable) -> storage::found
+///   (find_atom, job_spec, vector<uint64_t> unreadable) -> storage::checkpoint_search_result
 ///
 ///   // Commits a checkpoint, then removes those beyond options::keep.
 ///   // reply:      its number.
@@ -75,15 +75,16 @@ namespace troupe {
 /// Ordering:  one request at a time, in order of arrival.
 /// Lifetime:  until its last handle is dropped; a write under way is finished first.
 /// Capacity:  the mailbox; a server sends one cut at a time.
-using checkpointer = caf::typed_actor<
-  caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
-  caf::replies_to<read_atom, std::uint64_t, job_spec,
-                  std::vector<partition_id>>::with<std::vector<partition_image>>,
-  caf::replies_to<read_atom, chain_id, job_spec,
-                  std::vector<partition_id>>::with<std::shared_ptr<storage::local_state>>,
-  caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
-  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>,
-  caf::replies_to<scrub_atom>::with<std::uint64_t>>;
+using checkpointer =
+  caf::typed_actor<caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
+                   caf::replies_to<read_atom, std::uint64_t, job_spec,
+                                   std::vector<partition_id>>::with<std::vector<partition_image>>,
+                   caf::replies_to<read_atom, chain_id, job_spec, std::vector<partition_id>>::with<
+                     std::shared_ptr<storage::local_state>>,
+                   caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<
+                     storage::checkpoint_search_result>,
+                   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>,
+                   caf::replies_to<scrub_atom>::with<std::uint64_t>>;
 
 /// Longest time of one request: reading and checking a whole checkpoint.
 constexpr std::chrono::minutes storage_timeout{10};

@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-/// Longest time of one run(), beside its last message: the lane's thread does no other work
+/// Longest time of one run(), beside its last message: the executor's thread does no other work
 /// meanwhile.
 constexpr std::chrono::milliseconds run_time_max{2};
 

@@ -1,5 +1,5 @@
-// Runs actors on a thread of the caller, a lane. Handing a message to an idle actor costs a wake-up
-// of another thread, 5 to 50 us. On a lane the actor runs where the message was made, and so do the
+// Runs actors on a thread of the caller. Handing a message to an idle actor costs a wake-up
+// of another thread, 5 to 50 us. There the actor runs where the message was made, and so do the
 // actors that it sends to in turn.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace troupe {
 
 /// For one thread. Runs actors of the scheduler as a thread of the scheduler would: one message at
 /// a time, in order. An actor that the scheduler is running, or that has a thread of its own, stays
-/// there. So an actor that blocks, or computes for long, holds up the other work of the lane's
+/// there. So an actor that blocks, or computes for long, holds up the other work of the executor's
 /// thread.
 class inline_executor : public caf::execution_unit {
 public:

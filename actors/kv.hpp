@@ -83,7 +83,7 @@ using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
 /// Receives its desired state. Lifetime: until desired_state::stop.
 using member_handle = caf::typed_actor<caf::reacts_to<desired_state>>;
 
-/// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
+/// Receives what a member is, and the handle that its desired states go to. One-way, repeatable.
 using coordinator_handle = caf::typed_actor<caf::reacts_to<status_message, member_handle>>;
 
 /// Receives broken connections as well (a hint, not a proof).
@@ -106,8 +106,8 @@ constexpr std::chrono::seconds request_timeout{5};
 caf::error to_caf(const failure& why);
 failure from_caf(const caf::error& why);
 
-/// Returns the error with which a member ends that these orders stop: `fenced` and the reason if
-/// they name a failure, else none.
+/// Returns the error with which a member ends that this desired state stops: `fenced` and the
+/// reason if it names a failure, else none.
 caf::error reason_to_end(const desired_state& what);
 
 } // namespace troupe

@@ -116,7 +116,7 @@ struct ReplicaStatus {
   part @4 :CheckpointPart;
   checkpointFailed @5 :UInt64;
   checkpointFailure @6 :Text;
-  marks @7 :Data.BatchSet;
+  applied @7 :Data.BatchSet;
   clocks @8 :List(ClockEntry);
   version @9 :UInt64;
   recovered @10 :Bool;

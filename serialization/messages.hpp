@@ -148,7 +148,7 @@ struct replica_status {
   std::uint64_t checkpoint_failed = 0;
   std::string checkpoint_failure; ///< The reason.
   // The head alone fills the fields below.
-  batch_set marks; ///< Batches applied on all its partitions and tables.
+  batch_set applied; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
 

@@ -82,7 +82,7 @@ struct CopyPart {
   parts @3 :UInt32;
   partition @4 :UInt32;
   version @5 :UInt64;
-  marks @6 :List(Data.BatchSet);
+  applied @6 :List(Data.BatchSet);
   blocks @7 :List(Block);
   slabs @8 :List(Slab);
   clockMax @9 :UInt64;

@@ -26,7 +26,7 @@ struct chain_config {
 
 /// The coordinator's durable data on one chain, sent to all members.
 struct chain_metadata {
-  chain_config active; ///< Epoch 0: not founded yet.
+  chain_config active; ///< Configuration 0: not started yet.
   /// Checkpoint with which the newest configuration's generation begins; 0: initial values.
   std::uint64_t base_checkpoint = 0;
   std::optional<chain_config> proposed; ///< Becomes active when members of both configurations have

@@ -41,8 +41,8 @@ struct slab_image {
 /// One partition at a cut.
 struct partition_image {
   partition_id partition;
-  std::uint64_t version = 0;    ///< Number of updates applied.
-  std::vector<batch_set> marks; ///< Batches applied, one set for each table of the job.
+  std::uint64_t version = 0;      ///< Number of updates applied.
+  std::vector<batch_set> applied; ///< Batches applied, one set for each table of the job.
   std::vector<block_image> blocks;
   std::vector<slab_image> slabs; ///< Ordered by table and slab, complete.
 };

@@ -38,7 +38,7 @@ struct manifest {
 };
 
 /// The result of a search for the newest usable checkpoint.
-struct found {
+struct checkpoint_search_result {
   std::optional<manifest> newest; ///< Nullopt: no usable checkpoint.
   std::vector<failure> refused;   ///< One for each newer checkpoint that was passed over, with its
                                   ///< name.

@@ -1,4 +1,5 @@
-// Converts the sets, clocks and counters of reports and orders to Cap'n Proto structs and back.
+// Converts the sets, clocks and counters of statuses and desired states to Cap'n Proto structs and
+// back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {

@@ -1,4 +1,4 @@
-// Converts desired states of members (`orders`) to Cap'n Proto structs and back.
+// Converts desired states of members to Cap'n Proto structs and back.
 #include "serialization/detail/parts.hpp"
 
 namespace troupe::wire::detail {

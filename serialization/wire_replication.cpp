@@ -93,7 +93,7 @@ static void write(const copy_part& from, schema::CopyPart::Builder to, body_part
   to.setClockMax(from.clock_max);
   to.setPartition(image.partition.value);
   to.setVersion(image.version);
-  write_list(image.marks, to.initMarks(static_cast<unsigned>(image.marks.size())));
+  write_list(image.applied, to.initApplied(static_cast<unsigned>(image.applied.size())));
   auto blocks = to.initBlocks(static_cast<unsigned>(image.blocks.size()));
   for (unsigned i = 0; i < blocks.size(); ++i) {
     const auto& x = image.blocks[i];
@@ -133,7 +133,7 @@ static copy_part read(schema::CopyPart::Reader from, body_reader& body) {
                  .parts = from.getParts(),
                  .image = {{from.getPartition()},
                            from.getVersion(),
-                           read_list<batch_set>(from.getMarks(), tables_max, "tables"),
+                           read_list<batch_set>(from.getApplied(), tables_max, "tables"),
                            {},
                            {}},
                  .clock_max = from.getClockMax()};

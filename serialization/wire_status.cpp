@@ -108,7 +108,7 @@ void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
   write(from.part, to.initPart());
   to.setCheckpointFailed(from.checkpoint_failed);
   to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
-  write(from.marks, to.initMarks());
+  write(from.applied, to.initApplied());
   write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
   to.setVersion(from.version);
 }
@@ -122,7 +122,7 @@ replica_status read(schema::ReplicaStatus::Reader from) {
           .part = read(from.getPart()),
           .checkpoint_failed = from.getCheckpointFailed(),
           .checkpoint_failure = read_text(from.getCheckpointFailure()),
-          .marks = read(from.getMarks()),
+          .applied = read(from.getApplied()),
           .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
           .version = from.getVersion()};
 }

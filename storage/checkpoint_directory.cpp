@@ -174,12 +174,12 @@ result<std::vector<std::uint64_t>> retain(const fs::path& directory, std::size_t
   return removed;
 }
 
-result<found> newest_good(const fs::path& directory, const job_spec& job,
-                          const std::vector<std::uint64_t>& unreadable) {
+result<checkpoint_search_result> newest_good(const fs::path& directory, const job_spec& job,
+                                             const std::vector<std::uint64_t>& unreadable) {
   const auto numbers = numbers_in(directory);
   if (!numbers)
     return numbers.error();
-  found what;
+  checkpoint_search_result what;
   for (const auto number : *numbers) {
     if (!is_committed(directory, number)) {
       if (has_manifest(directory, number))

@@ -25,8 +25,9 @@ result<std::vector<std::uint64_t>> retain(const std::filesystem::path& directory
 /// marked as by scrub(). `unreadable`: checkpoints that a server could not read, whatever their
 /// checksums; refused too. Errors: wrong_job if the newest committed one belongs to another job;
 /// io_failed.
-result<found> newest_good(const std::filesystem::path& directory, const job_spec& job,
-                          const std::vector<std::uint64_t>& unreadable = {});
+result<checkpoint_search_result> newest_good(const std::filesystem::path& directory,
+                                             const job_spec& job,
+                                             const std::vector<std::uint64_t>& unreadable = {});
 /// Verifies the checkpoint with this number in the same way. Errors: io_failed, damaged, wrong_job.
 result<manifest> verify(const std::filesystem::path& directory, std::uint64_t checkpoint,
                         const job_spec& job);

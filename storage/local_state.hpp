@@ -28,7 +28,7 @@ struct local_state {
   base_id base;                        ///< The newest base.
   std::vector<partition_image> images; ///< In the order of the requested partitions.
   /// Entries in the order in which the replica received them. The first ones may be in `images`
-  /// already: its `marks` tell.
+  /// already: its `applied` tell.
   std::vector<log_entry> log;
 };
 

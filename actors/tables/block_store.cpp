@@ -488,7 +488,7 @@ block_store::pin(const std::vector<shard_partition>& partitions) const {
   });
   std::vector<partition_image> images;
   for (const shard_partition& p : partitions)
-    images.push_back({p.partition, p.version, p.marks, std::move(blocks[p.partition]), {}});
+    images.push_back({p.partition, p.version, p.applied, std::move(blocks[p.partition]), {}});
   return images;
 }
 

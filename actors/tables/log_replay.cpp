@@ -35,7 +35,7 @@ private:
     return std::ranges::all_of(partitions, [&](const shard_partition& partition) {
       return std::ranges::all_of(header.tables, [&](table_id table) {
         return std::ranges::all_of(header.steps, [&](const step_header& step) {
-          return partition.marks[table.value].contains(step.batch);
+          return partition.applied[table.value].contains(step.batch);
         });
       });
     });
@@ -63,7 +63,7 @@ result<replica_past> replay_log(const job_spec& job, const storage::local_state&
   auto values = table_store::restored(job, kept.images, pool);
   if (!values)
     return values.error();
-  log_player player{job, **values, marks_of(kept.images)};
+  log_player player{job, **values, applied_of(kept.images)};
   for (const auto& entry : kept.log)
     if (auto played = player.play(entry); !played)
       return played.error();

@@ -50,7 +50,7 @@ private:
   void open(const partition_image& whole) {
     auto& next = parts_.emplace_back(like_);
     next.part = static_cast<std::uint32_t>(parts_.size() - 1);
-    next.image = {whole.partition, whole.version, whole.marks, {}, {}};
+    next.image = {whole.partition, whole.version, whole.applied, {}, {}};
     bytes_ = 0;
   }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/transport/frames/arena_writer.hpp"
-#include "actors/transport/frames/chunk_reader.hpp"
+#include "actors/transport/frames/fragment_reader.hpp"
 #include "actors/transport/frames/outbox.hpp"
 #include "actors/transport/introduction.hpp"
 #include "actors/transport/streams/poller.hpp"
@@ -122,7 +122,7 @@ private:
   std::unique_ptr<stream> stream_;
   outbox out_;
   introduction introduction_; ///< The peer's.
-  chunk_reader reader_;
+  fragment_reader reader_;
   std::unique_ptr<arena_writer> arena_;   ///< Held until the peer has mapped it.
   std::vector<socket_address> addresses_; ///< Not tried yet, in reverse order.
   failure connect_failure_;

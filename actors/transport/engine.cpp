@@ -234,7 +234,7 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
     const int problem = made ? 0 : errno;
     if (made) {
       tell_lack("");
-      welcome(detail::accept_stream(std::move(made), peer, context_.options, from.beside));
+      on_accept(detail::accept_stream(std::move(made), peer, context_.options, from.beside));
       continue;
     }
     // These errors last until something is freed; an immediate retry would only burn time.
@@ -249,7 +249,7 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
   }
 }
 
-void transport::engine::welcome(detail::accepted_stream accepted) {
+void transport::engine::on_accept(detail::accepted_stream accepted) {
   const auto& name = accepted.peer;
   if (!accepted.made)
     return context_.events.rejected(name, {errc::not_ready, name + " has no business here"});

@@ -62,7 +62,7 @@ private:
   void end_round();
   void dispatch(std::uint64_t key, std::uint32_t events);
   void accept_on(std::uint64_t key, listener& from);
-  void welcome(detail::accepted_stream accepted);
+  void on_accept(detail::accepted_stream accepted);
   void pause(std::uint64_t key, listener& which);
   void tell_lack(const std::string& why);
   /// Erases a finished link; called after every call on a connection.

@@ -1,5 +1,5 @@
 // Decides from the first bytes of each direction whether two processes may talk. These are a
-// preamble (frames/preamble.hpp) and then, in chunks, a hello or a refusal.
+// preamble (frames/preamble.hpp) and then, in fragments, a hello or a refusal.
 #pragma once
 
 #include "actors/transport/frames/preamble.hpp"

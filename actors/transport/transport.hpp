@@ -80,8 +80,8 @@ struct link_events {
 /// being looked up. It must not run inside a callback.
 ///
 /// On a link, each side sends a preamble (handshake.hpp) and a hello; the connecting side begins.
-/// Then messages go both ways in chunks (chunk.hpp). A side that refuses the other sends a refusal
-/// instead of its hello, or at any later time, and closes.
+/// Then messages go both ways in fragments (fragment.hpp). A side that refuses the other sends a
+/// refusal instead of its hello, or at any later time, and closes.
 class transport {
 public:
   /// `self` is the first message of each link. A peer is refused with version_mismatch if its

@@ -4,7 +4,8 @@
 
 namespace troupe::detail {
 
-mapping::mapping(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable)
+mapped_memory::mapped_memory(int descriptor, std::size_t offset, std::size_t size_bytes,
+                             bool writable)
     : size_bytes_(size_bytes) {
   void* const made = ::mmap(nullptr, size_bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                             MAP_SHARED, descriptor, static_cast<off_t>(offset));
@@ -12,7 +13,7 @@ mapping::mapping(int descriptor, std::size_t offset, std::size_t size_bytes, boo
     memory_ = static_cast<std::byte*>(made);
 }
 
-mapping::~mapping() {
+mapped_memory::~mapped_memory() {
   if (memory_ != nullptr)
     ::munmap(memory_, size_bytes_);
 }

@@ -6,15 +6,15 @@
 
 namespace troupe::detail {
 
-class mapping {
+class mapped_memory {
 public:
-  mapping() = default;
+  mapped_memory() = default;
   /// Shares the memory with all processes that map the file; empty if the system refuses.
-  mapping(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable);
-  ~mapping();
-  mapping(mapping&& other) noexcept
+  mapped_memory(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable);
+  ~mapped_memory();
+  mapped_memory(mapped_memory&& other) noexcept
       : memory_(std::exchange(other.memory_, nullptr)), size_bytes_(other.size_bytes_) {}
-  mapping& operator=(mapping&& other) noexcept {
+  mapped_memory& operator=(mapped_memory&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(size_bytes_, other.size_bytes_);
     return *this;

@@ -1,4 +1,4 @@
-// Adds up over a team of links, as a contestant of all_reduce.py.
+// Adds up over links, as a contestant of all_reduce.py.
 //
 //   all_reduce_links --way arena|tcp --ranks N --sizes BYTES,...
 //
@@ -45,18 +45,18 @@ int main(int argc, char** argv) {
   return bench::in_processes(options.ranks, [&](std::size_t rank) {
     options.rank = rank;
     const auto self = static_cast<std::uint32_t>(rank);
-    auto team =
+    auto communicator =
       link_communicator::form({wire::protocol_version, 1, 1, {role::worker, self, {self + 1}}},
                               addresses, listeners[rank], how);
-    if (!team)
-      give_up(team.error());
+    if (!communicator)
+      give_up(communicator.error());
     std::map<std::size_t, flow_plan> plans;
     std::vector<float> numbers(std::ranges::max(options.sizes) / sizeof(float) + 16);
     bench::all_reduce_loop(options, numbers, [&](std::span<float> part) {
       auto& plan = plans[part.size()];
       if (plan.steps.empty())
-        plan = plan_of_rank(schedule_for_links((*team)->ranks(), part.size_bytes()), self);
-      if (const auto summed = (*team)->sum(plan, part); !summed)
+        plan = plan_of_rank(schedule_for_links((*communicator)->ranks(), part.size_bytes()), self);
+      if (const auto summed = (*communicator)->sum(plan, part); !summed)
         give_up(summed.error());
     });
   });

@@ -57,7 +57,7 @@ row row_of(const restore_figures& x) {
     .number("restored", "restores", figure(x.restored), 0)
     .number("parameters", "same parameters", figure(x.parameters), 0)
     .number("states", "optimiser state", figure(x.states), 0)
-    .number("marks", "marks", figure(x.marks), 0)
+    .number("marks", "marks", figure(x.applied), 0)
     .number("clocks", "clocks", figure(x.clocks), 0)
     .number("ends", "all at the end", figure(x.ends), 0);
 }

@@ -64,7 +64,8 @@ private:
   std::optional<std::size_t> newest_whole(const std::vector<damage>& damages) const;
   void judge(const std::vector<damage>& damages, trial_options trial);
   void judge_reader(const damage& done, trial_options trial);
-  bool is_found(const std::optional<std::size_t>& good, const storage::found& found) const;
+  bool is_found(const std::optional<std::size_t>& good,
+                const storage::checkpoint_search_result& found) const;
   bool is_restored(std::size_t which) const;
   void wrong(const damage& done, trial_options trial, const std::string& what);
 
@@ -183,7 +184,8 @@ void trials::judge(const std::vector<damage>& damages, trial_options trial) {
 }
 
 /// Returns true if the search took `good`, and refused each newer one by name.
-bool trials::is_found(const std::optional<std::size_t>& good, const storage::found& found) const {
+bool trials::is_found(const std::optional<std::size_t>& good,
+                      const storage::checkpoint_search_result& found) const {
   const auto refused = specimens_.size() - (good ? *good + 1 : 0);
   if (found.newest.has_value() != good.has_value() || found.refused.size() != refused)
     return false;

@@ -169,7 +169,7 @@ local_server::local_server(const job_spec& job, chain_id self,
 
 local_server::local_server(const job_spec& job, chain_id self,
                            const std::vector<partition_image>& restored)
-    : local_server(job, self, marks_of(restored), adopt(job, restored)) {}
+    : local_server(job, self, applied_of(restored), adopt(job, restored)) {}
 
 push_request local_server::made_of(batch_id batch) const {
   const worker_id worker{static_cast<std::uint32_t>(batch.value % job_.workers)};

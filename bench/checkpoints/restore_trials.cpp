@@ -86,20 +86,20 @@ const partition_image& image_of(const images& all, partition_id partition) {
 }
 
 /// Returns the batches applied to all tables in all of a server's partitions.
-batch_set marks_in_all(const job_spec& job, const local_server& server, const images& truth) {
+batch_set applied_in_all(const job_spec& job, const local_server& server, const images& truth) {
   batch_set everywhere{batch_id{job.batches()}};
   for (const auto& x : server.decider().partitions())
-    for (const auto& marks : image_of(truth, x.partition).marks)
-      everywhere.intersect(marks);
+    for (const auto& applied : image_of(truth, x.partition).applied)
+      everywhere.intersect(applied);
   return everywhere;
 }
 
-bool has_marks(const job_spec& job, const local_servers& servers, const images& truth) {
+bool has_applied(const job_spec& job, const local_servers& servers, const images& truth) {
   return std::ranges::all_of(servers, [&](const local_server& server) {
     const auto partitions = server.decider().partitions();
-    return server.decider().marks() == marks_in_all(job, server, truth)
+    return server.decider().batches_applied() == applied_in_all(job, server, truth)
            && std::ranges::all_of(partitions, [&](const shard_partition& x) {
-                return x.marks == image_of(truth, x.partition).marks;
+                return x.applied == image_of(truth, x.partition).applied;
               });
   });
 }
@@ -115,7 +115,7 @@ bool has_clocks(const local_servers& servers, const images& truth, std::uint64_t
 
 bool has_all_batches(const job_spec& job, const local_servers& servers) {
   return std::ranges::all_of(servers, [&](const local_server& server) {
-    return server.decider().marks() == batch_set{batch_id{job.batches()}};
+    return server.decider().batches_applied() == batch_set{batch_id{job.batches()}};
   });
 }
 
@@ -152,7 +152,7 @@ void restore_on(std::uint32_t servers, const job_spec& job, const std::filesyste
         figures);
   count(storage::same(without_counts(held), without_counts(known.at_cut)), figures.states, "states",
         servers, figures);
-  count(has_marks(job, restored, known.at_cut), figures.marks, "marks", servers, figures);
+  count(has_applied(job, restored, known.at_cut), figures.applied, "marks", servers, figures);
   count(found->newest->clock == known.clocks && has_clocks(restored, known.at_cut, known.clocks),
         figures.clocks, "clocks", servers, figures);
   train_to_the_end(job, restored);

@@ -16,7 +16,7 @@ struct restore_figures {
   std::uint64_t restored = 0;   ///< Numbers of servers tried.
   std::uint64_t parameters = 0; ///< Restores with equal exported parameters.
   std::uint64_t states = 0;     ///< With equal optimiser state, step counts and versions.
-  std::uint64_t marks = 0;      ///< With equal applied batches, as held and as reported.
+  std::uint64_t applied = 0;    ///< With equal applied batches, as held and as reported.
   std::uint64_t clocks = 0;     ///< With equal clocks applied.
   std::uint64_t ends = 0;       ///< With all of it equal at the end of the job.
   std::vector<std::string> wrong;

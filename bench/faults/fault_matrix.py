@@ -49,7 +49,7 @@ SIMULATED = {
     "servers killed": ("F1",), "workers killed": ("F1",),
     "restarts unnoticed": ("F2",), "servers paused": ("F3",),
     "processes paused": ("F3",), "connections cut": ("F4", "F5"), "cuts that last": ("F4", "F5"),
-    "servers deaf": ("F5",), "letters lost": ("F6",), "letters doubled": ("F6",),
+    "servers deaf": ("F5",), "messages lost": ("F6",), "messages doubled": ("F6",),
     "slow saves": ("F9",), "parts not written": ("F10",),
     "logs not written": ("F10",), "checkpoints unreadable": ("F12",),
     "coordinators killed": ("F13",), "shards lost": ("F14",), "shards restored": ("F14",),
@@ -157,7 +157,7 @@ def damages(asked, home):
 
 def fuzz(asked, home):
     count = 0
-    for name in "wire", "chunk", "connection", "job":
+    for name in "wire", "fragment", "connection", "job":
         said = told([asked.programs / f"{name}_fuzz", f"-runs={asked.inputs}", "-rss_limit_mb=1024",
                      "-timeout=10"])
         count += int(re.search(r"Done (\d+) runs", said)[1])

@@ -1,4 +1,4 @@
-// Measures the kernels' CUDA twins, next to a copy within the device's memory that moves as many
+// Measures the kernels' CUDA versions, next to a copy within the device's memory that moves as many
 // bytes. Rounds alternate between the copy and the kernel.
 //
 //   cuda_bench [--full] [--json] [--emulate] [--device N]

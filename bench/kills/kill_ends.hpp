@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/transport/transport.hpp"
 #include "bench/kills/kill_traffic.hpp"
 
@@ -106,7 +106,7 @@ private:
   std::uint64_t served_ = 0;
   actor_config config_;
   caf::actor_system system_{config_};
-  node links_;
+  process_links links_;
 };
 
 /// Returns the identity for this program's hello; `index` and `start` tell processes apart.

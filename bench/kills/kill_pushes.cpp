@@ -1,7 +1,7 @@
 #include "bench/kills/kill_pushes.hpp"
 
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/roles/worker/router_actor.hpp"
 #include "bench/kills/process_state.hpp"
 #include "bench/store/kv_requests.hpp"
@@ -165,7 +165,7 @@ private:
 
   actor_config config_;
   caf::actor_system system_{config_};
-  node links_;
+  process_links links_;
   kv target_;
 };
 
@@ -298,7 +298,7 @@ private:
   const auto job = counting_job();
   actor_config config;
   caf::actor_system system{config};
-  node links{
+  process_links links{
     system, shard_greeting(server_identity(index)), {}, options_of(kind, plan.certificates)};
   const auto listening = links.listen({"127.0.0.1", 0});
   if (!listening)

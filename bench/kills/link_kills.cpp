@@ -1,6 +1,6 @@
 // Kills processes with SIGKILL and checks links and their users: how soon the other end is told,
 // whether each of its requests ends once, and what leaks. Also checks that each push to a shard is
-// applied exactly once. Exits with 1 if anything was lost, doubled, stuck or leaked.
+// applied exactly once. Exits with 1 if anything was lost, doubled, stalled or leaked.
 #include "bench/kills/kill_pushes.hpp"
 #include "bench/kills/kill_rounds.hpp"
 #include "bench/options.hpp"

@@ -1,7 +1,7 @@
 // Troupe as a contestant of push_pull: a shard with SGD behind a gateway, and a worker's kv in
 // another process. The client is an actor that sends the next request when a reply comes.
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/roles/worker/router_actor.hpp"
 #include "bench/checksum.hpp"
 #include "bench/store/random_keys.hpp"
@@ -93,7 +93,7 @@ private:
   job_spec job_;
   actor_config config_;
   caf::actor_system system_{config_};
-  node links_;
+  process_links links_;
   std::string address_;
 };
 
@@ -276,7 +276,7 @@ private:
   kv_requests requests_;
   actor_config config_;
   caf::actor_system system_{config_};
-  node links_;
+  process_links links_;
   kv target_;
   kv_service listed_; ///< Takes requests as lists.
   operation what_ = operation::push;

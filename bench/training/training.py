@@ -121,8 +121,8 @@ def overhead(data, rounds, passes):
 
 def bytes_on_links(data, rounds, passes):
     mnist, a9a = f"mnist:{data}/mnist", f"libsvm:{data}/libsvm/a9a.gz,{data}/libsvm/a9a.t.gz"
-    book, delta = (("--no-key-cache",), ()), ((), ("--delta-pulls",))
-    cases = [(a9a, "softmax", 64, ("--sparse",), book), (a9a, "softmax", 1024, ("--sparse",), book),
+    keys, delta = (("--no-key-cache",), ()), ((), ("--delta-pulls",))
+    cases = [(a9a, "softmax", 64, ("--sparse",), keys), (a9a, "softmax", 1024, ("--sparse",), keys),
              (mnist, "softmax", 64, (), delta), (mnist, "mlp:256", 64, (), delta),
              (mnist, "mlp:256", 64, ("--sync", "bsp"), delta), (mnist, "mlp:256", 4, (), delta)]
     print(f"bytes: {passes} passes, 2 workers, 2 servers, processes; bytes of a batch on links, "

@@ -163,7 +163,7 @@ bool chain_world::is_present(client& who, generation_id generation) const {
   return generation == who.generation;
 }
 
-void chain_world::client_receive(client& who, const member_id& from, const letter_variant& what) {
+void chain_world::client_receive(client& who, const member_id& from, const message_variant& what) {
   if (const auto* pushed = std::get_if<push_answer>(&what)) {
     if (!is_present(who, pushed->generation))
       return;

@@ -1,4 +1,4 @@
-// Servers of the simulated chains: effects of their replicas, and letters that they receive.
+// Servers of the simulated chains: effects of their replicas, and messages that they receive.
 #include "actors/protocol/mutation.hpp"
 #include "cli/sim/chain_world_parts.hpp"
 
@@ -92,7 +92,7 @@ void chain_world::carry_out(server& by, chain_effects& effects) {
   effects.clear();
   const auto status = by.decide.status();
   require(status.joiner_synced || by.synced_in == config_id{} || by.synced_in != status.config,
-          "joint: a tail that waited for its joiner went on without it");
+          "joiner synced: a tail that waited for its joiner went on without it");
   if (status.joiner_synced)
     by.synced_in = status.config;
 }
@@ -112,7 +112,8 @@ void chain_world::run(server& by, const commit_effect& x) {
     const auto found = by.log.find(index);
     require(found != by.log.end(), "log: an entry is gone that is still to be applied");
     const entry next = found->second;
-    require(by.marks.emplace(next.batch, index).second, "exactly once: a batch is applied twice");
+    require(by.index_of_batch.emplace(next.batch, index).second,
+            "exactly once: a batch is applied twice");
     by.applied.push_back(next);
     by.pending.erase(next.batch);
     if (by.decide.generation() != generation_) {
@@ -162,7 +163,7 @@ void chain_world::run(server& by, const request_copy_effect& x) {
   post(by.id, x.from, copy_request{x.config});
 }
 
-void chain_world::receive(server& by, const member_id& from, const letter_variant& what) {
+void chain_world::receive(server& by, const member_id& from, const message_variant& what) {
   chain_effects effects;
   const auto now = local_time(by.rate);
   if (const auto* append = std::get_if<append_in_flight>(&what)) {
@@ -209,11 +210,11 @@ void chain_world::replace_values(server& by, const std::vector<entry>& values) {
   by.applied = values;
   by.log.clear();
   by.pending.clear();
-  if (mutated(mutation::marks_not_copied))
+  if (mutated(mutation::applied_not_copied))
     return;
-  by.marks.clear();
+  by.index_of_batch.clear();
   for (std::size_t i = 0; i < values.size(); ++i)
-    by.marks[values[i].batch] = i + 1;
+    by.index_of_batch[values[i].batch] = i + 1;
 }
 
 void chain_world::push(server& by, std::uint32_t pusher, const push_in_flight& what,
@@ -221,8 +222,8 @@ void chain_world::push(server& by, std::uint32_t pusher, const push_in_flight& w
   const auto generation = by.decide.generation();
   if (!by.decide.leads() || what.generation != generation) {
     post(by.id, client_id(pusher), push_answer{generation, what.payload.batch, 0});
-  } else if (const auto done = by.marks.find(what.payload.batch);
-             done != by.marks.end() && !mutated(mutation::no_deduplication)) {
+  } else if (const auto done = by.index_of_batch.find(what.payload.batch);
+             done != by.index_of_batch.end() && !mutated(mutation::no_deduplication)) {
     ++tally_.repeats;
     post(by.id, client_id(pusher), push_answer{generation, what.payload.batch, done->second});
   } else if (const auto open = by.pending.find(what.payload.batch);
@@ -263,7 +264,7 @@ void chain_world::reconcile(server& by, const desired_in_flight& what, chain_eff
     by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
   const auto& [active, base_checkpoint, proposed] = what.records.front();
   if (now_ < by.deaf_until || newest(what.records.front()).config < by.decide.status().sealed)
-    return; // An old letter.
+    return; // An old message.
   const bool starts_generation =
     proposed && proposed->generation != active.generation
     && std::ranges::find(proposed->members, by.id) != proposed->members.end();

@@ -1,4 +1,4 @@
-// The simulated chains: events, network, misfortune, and the end.
+// The simulated chains: events, network, faults, and the end.
 #include "cli/sim/chain_world_parts.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"servers killed", &chain_tally::kills, 2},
   {"servers paused", &chain_tally::pauses, 2},
   {"connections cut", &chain_tally::cuts, 2},
-  {"letters lost", &chain_tally::lost_messages, 5},
-  {"letters doubled", &chain_tally::doubled_messages, 5},
+  {"messages lost", &chain_tally::lost_messages, 5},
+  {"messages doubled", &chain_tally::doubled_messages, 5},
   {"coordinators killed", &chain_tally::coordinator_kills, 2},
   {"configurations", &chain_tally::configurations, 5},
   {"replicas copied", &chain_tally::copies, 1},
@@ -97,12 +97,12 @@ void chain_world::run() {
 
 // -- network ------------------------------------------------------------------------------------
 
-void chain_world::post(const member_id& from, const member_id& to, letter_variant what) {
+void chain_world::post(const member_id& from, const member_id& to, message_variant what) {
   world::post(chain_place_of(from), chain_place_of(to),
               [this, from, to, what = std::move(what)] { deliver(from, to, what); });
 }
 
-void chain_world::deliver(const member_id& from, const member_id& to, const letter_variant& what) {
+void chain_world::deliver(const member_id& from, const member_id& to, const message_variant& what) {
   if (to.role == role::worker)
     return client_receive(*clients_[to.index], from, what);
   if (to.role == role::coordinator)
@@ -116,7 +116,7 @@ void chain_world::deliver(const member_id& from, const member_id& to, const lett
   receive(by, from, what);
 }
 
-// -- misfortune ---------------------------------------------------------------------------------
+// -- faults -------------------------------------------------------------------------------------
 
 /// Writes a checkpoint of the entries that are final at the tail.
 void chain_world::write_checkpoint() {
@@ -251,7 +251,7 @@ void chain_world::check_end() {
            + std::to_string(x->decide.status().config.value) + ", sealed "
            + std::to_string(x->decide.status().sealed.value) + ", final "
            + std::to_string(x->decide.committed()) + " of " + std::to_string(x->decide.last())
-           + (x->decide.status().joiner_synced ? ", joint" : ""));
+           + (x->decide.status().joiner_synced ? ", joiner synced" : ""));
   }
   require(all_is_well(), "liveness: the cluster does not come to rest");
 }

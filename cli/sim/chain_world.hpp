@@ -59,7 +59,7 @@ private:
   struct server;
   struct client;
 
-  // Letters.
+  // Messages.
   struct append_in_flight {
     append_message what;
     entry payload;
@@ -99,13 +99,13 @@ private:
     std::vector<chain_metadata> records;
     time_point stamp{0}; ///< Stamp of the newest report.
   };
-  using letter_variant =
+  using message_variant =
     std::variant<append_in_flight, committed_message, joined_message, copy_request, copy,
                  push_in_flight, push_answer, read_in_flight, read_answer, status_in_flight,
                  desired_in_flight>;
 
-  void post(const member_id& from, const member_id& to, letter_variant what);
-  void deliver(const member_id& from, const member_id& to, const letter_variant& what);
+  void post(const member_id& from, const member_id& to, message_variant what);
+  void deliver(const member_id& from, const member_id& to, const message_variant& what);
 
   time_point local_time(double rate) const;
   void start_server(std::uint32_t index);
@@ -122,7 +122,7 @@ private:
   void run(server& by, const release_effect& x);
   void run(server& by, const request_copy_effect& x);
   void check_members(const server& tail, std::uint64_t index, const entry& what) const;
-  void receive(server& by, const member_id& from, const letter_variant& what);
+  void receive(server& by, const member_id& from, const message_variant& what);
   void keep(server& by, std::uint64_t index, const entry& what);
   void replace_values(server& by, const std::vector<entry>& values);
   void rebuild(server& by, generation_id generation, std::vector<entry> values, bool complete);
@@ -141,7 +141,7 @@ private:
   void client_tick(client& who);
   /// Takes over a new generation. Returns true if the answer is of the client's own generation.
   bool is_present(client& who, generation_id generation) const;
-  void client_receive(client& who, const member_id& from, const letter_variant& what);
+  void client_receive(client& who, const member_id& from, const message_variant& what);
 
   void write_checkpoint();
   void inject_faults();

@@ -56,23 +56,23 @@ struct chain_world::server {
   server(member_id who, generation_id generation, std::vector<entry> values, bool complete)
       : id(who), decide(who, generation, values.size(), complete), applied(std::move(values)) {
     for (std::size_t i = 0; i < applied.size(); ++i)
-      marks[applied[i].batch] = i + 1;
+      index_of_batch[applied[i].batch] = i + 1;
   }
 
   member_id id;
   chain decide;
-  std::vector<entry> applied;                     ///< The state: entry i + 1 at i.
-  std::map<std::uint64_t, std::uint64_t> marks;   ///< Index in `applied` by batch.
+  std::vector<entry> applied;                            ///< The state: entry i + 1 at i.
+  std::map<std::uint64_t, std::uint64_t> index_of_batch; ///< Index in `applied` by batch.
   std::map<std::uint64_t, std::uint64_t> pending; ///< Index of entries not final yet, by batch.
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Waiting clients by entry index.
   std::vector<chain_metadata> told{chain_count};       ///< The newest records.
   std::vector<chain_status> reported;
-  config_id synced_in; ///< Last configuration in which it was joint.
+  config_id synced_in; ///< Last configuration in which it was a synced joiner.
   bool alive = true;
   time_point paused_until{0};
   time_point back_at{0};
-  time_point deaf_until{0}; ///< Until then it renews its lease and ignores all other orders.
+  time_point deaf_until{0}; ///< Until then it only renews its lease.
   double rate = 1.0;
   time_point report_at{0};
 };

@@ -5,20 +5,20 @@ namespace troupe::sim {
 
 // -- values -------------------------------------------------------------------------------------
 
-std::uint64_t job_world::clocks_of(const batch_set& marks) const {
-  return marks.floor().value >= job().batches() ? bsp_clock_count(job())
-                                                : bsp_clock(job(), marks.floor());
+std::uint64_t job_world::clocks_of(const batch_set& applied) const {
+  return applied.floor().value >= job().batches() ? bsp_clock_count(job())
+                                                  : bsp_clock(job(), applied.floor());
 }
 
 /// Checks the values that begin a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
   const auto stored = checkpoints_.find(at.host.record().base_checkpoint);
-  // A founder's own state may have begun with an older checkpoint; check_kept() covers it.
+  // An initial member's own state may have begun with an older checkpoint; check_kept() covers it.
   if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.host.recovered()) {
-    auto both = stored->second.parts.at(at.host.chain()).marks;
-    both.intersect(image.marks);
-    require(both == stored->second.parts.at(at.host.chain()).marks,
+    auto both = stored->second.parts.at(at.host.chain()).applied;
+    both.intersect(image.applied);
+    require(both == stored->second.parts.at(at.host.chain()).applied,
             "durability: a generation begins with less than its checkpoint");
   }
   const history fresh{at.host.history(), now_,          at.host.recovered(), image,
@@ -29,8 +29,9 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
           "replicas: those that begin a generation differ in what they have");
   if (is_traced() && is_first)
     note(full_name(by.id) + " begins chain " + std::to_string(at.host.chain().value) + " with "
-         + std::to_string(image.marks.size()) + (at.host.recovered() ? " that it kept" : " batches")
-         + ", told were " + std::to_string(acknowledged_[at.host.chain()].size()));
+         + std::to_string(image.applied.size())
+         + (at.host.recovered() ? " that it kept" : " batches") + ", told were "
+         + std::to_string(acknowledged_[at.host.chain()].size()));
 }
 
 /// Checks a generation that acts from now on: with logs it has all that was acknowledged before.
@@ -38,7 +39,7 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
   auto& told = acknowledged_[chain];
   const auto& begun = histories_.at({chain, next});
   auto both = told;
-  both.intersect(begun.base_checkpoint.marks);
+  both.intersect(begun.base_checkpoint.applied);
   require(!is_durable() || both == told
             || may_be_lost(chain, lost, histories_.at({chain, lost.generation}), begun),
           "durability: an acknowledged push is gone, and its logs are not");
@@ -46,7 +47,8 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
 }
 
 /// Returns true if acknowledged pushes may be gone: all disks are wiped or do not come back in
-/// time, or in bsp all chains go back for one. A founder that reports a recovery has all of them.
+/// time, or in bsp all chains go back for one. An initial member that reports a recovery has all of
+/// them.
 bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const history& past,
                             const history& begun) const {
   const auto has_nothing = [&](const member_id& who) {
@@ -66,7 +68,7 @@ void job_world::check_step(const hosted& at, const apply_effect& effect) {
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
     require(other == histories_.end() || other->second.job_generation != mine.job_generation
-              || other->second.base_checkpoint.marks == mine.base_checkpoint.marks,
+              || other->second.base_checkpoint.applied == mine.base_checkpoint.applied,
             "one cut: chains of one generation began at different clocks");
   }
 }
@@ -99,7 +101,7 @@ void job_world::check_answer(server& by, const hosted& at, const part_in_flight&
     require(given >= asked.told || (!has_lease && at.host.generation() < asked.told.first),
             "reads: a head's answer is older than what heads had told anyone");
   if (mode() == consistency_mode::bsp)
-    require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
+    require(clocks_of(at.values.applied) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
   const auto& newest = newest_of(persisted_.chains[at.host.chain().value]);
   const bool is_over = !has_lease && newest.generation != at.host.generation();
@@ -128,8 +130,8 @@ bool job_world::is_at_work(const worker& one) const {
   return false;
 }
 
-/// Returns the clock from which the server waits for the worker, by its newest orders; nullopt: it
-/// does not wait.
+/// Returns the clock from which the server waits for the worker, by its newest desired state;
+/// nullopt: it does not wait.
 std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
   const auto listed = std::ranges::find_if(at.host.desired().workers, [&](const clock_entry& x) {
     return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
@@ -161,7 +163,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
                       + std::to_string(by.id.index) + " answered");
     for (const auto& push : other->made)
       if (push.clock >= first && push.clock + bound < reader_clock && push.when >= begun
-          && !at.values.marks.contains(push.batch))
+          && !at.values.applied.contains(push.batch))
         throw violation("staleness: a reader at clock " + std::to_string(reader_clock)
                         + " does not see batch " + std::to_string(push.batch.value)
                         + ", which worker " + std::to_string(index) + " pushed at clock "
@@ -173,8 +175,8 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
 
 void job_world::check_cut(const hosted& at) const {
   require(at.values.adds_up(), "sums: a cut has a sum that is not that of its batches");
-  require(at.host.state()->marks() == at.values.marks,
-          "one cut: marks and values of a part differ");
+  require(at.host.state()->batches_applied() == at.values.applied,
+          "one cut: applied batches and values of a part differ");
 }
 
 /// Checks that a server that no configuration has named for a while holds no state.
@@ -192,7 +194,7 @@ void job_world::check_parts(const storage::manifest& what) {
     require(part.checkpoint == what.checkpoint && parts.contains(part.chain),
             "one cut: a part is of another checkpoint");
     if (mode() == consistency_mode::bsp)
-      require(clocks_of(parts.at(part.chain).marks) == what.clock,
+      require(clocks_of(parts.at(part.chain).applied) == what.clock,
               "one cut: parts of a bsp checkpoint were cut at different clocks");
   }
 }
@@ -201,7 +203,7 @@ void job_world::check_parts(const storage::manifest& what) {
 
 void job_world::check_finished() {
   const auto full = [&](const value_image& x) {
-    return x.marks == batch_set(batch_id{job().batches()}) && x.adds_up();
+    return x.applied == batch_set(batch_id{job().batches()}) && x.adds_up();
   };
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto& members = persisted_.chains[i].active.members;
@@ -252,8 +254,8 @@ std::string job_world::describe() const {
       all += "\n  " + full_name(each->id) + " chain " + text(chain.value) + " generation "
              + text(status.generation.value) + " configuration " + text(status.config.value)
              + " sealed " + text(status.sealed.value) + (status.complete ? " complete" : "")
-             + (status.joiner_synced ? " joint" : "") + " marks "
-             + text(at.values.marks.floor().value) + " of " + text(at.values.marks.size())
+             + (status.joiner_synced ? " joiner synced" : "") + " applied "
+             + text(at.values.applied.floor().value) + " of " + text(at.values.applied.size())
              + " requests " + text(at.requests.size());
     }
   for (const auto& [index, each] : workers_)

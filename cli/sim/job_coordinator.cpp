@@ -185,8 +185,9 @@ void job_world::run(find_checkpoint_effect& effect) {
   });
 }
 
-storage::found job_world::find_checkpoint(const std::vector<std::uint64_t>& passed_over) {
-  storage::found what;
+storage::checkpoint_search_result
+job_world::find_checkpoint(const std::vector<std::uint64_t>& passed_over) {
+  storage::checkpoint_search_result what;
   // A damaged manifest is noticed here.
   bool damaged = !quiet_ && good_checkpoints() > 1 && chance(unreadable_);
   for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {

@@ -1,4 +1,4 @@
-// Checks of the coordinator's orders and of its persisted records.
+// Checks of the coordinator's desired states and of its persisted records.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -129,7 +129,7 @@ void job_world::check_records(const storage::coordinator_state& before,
     if (newest_of(chain).generation == newest_of(old).generation)
       continue;
     const bool was_beginning = newest_of(old).generation != old.active.generation;
-    // With logs a server that takes a founder's place begins with its own state, if it can.
+    // With logs a server that takes an initial member's place begins with its own state, if it can.
     if (!is_durable() || !was_beginning || chain.base_checkpoint != old.base_checkpoint)
       check_origin(chain);
     if (old.active.members.empty() || was_beginning)

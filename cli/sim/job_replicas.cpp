@@ -4,8 +4,8 @@
 namespace troupe::sim {
 namespace {
 
-/// Share of letters between servers that are slow, doubled or lost like others.
-constexpr double peer_share = 0.05;
+/// Share of messages between servers that are slow, doubled or lost like others.
+constexpr double replica_share = 0.05;
 /// The time in which pushes are gathered, at most.
 constexpr std::uint64_t gathering_ms_max = 3;
 
@@ -156,7 +156,7 @@ void job_world::run(server&, hosted& at, end_copy_effect&, host_effects&) { at.s
 
 void job_world::send_to_peer(const member_id& to, chain_id chain, const member_id& from,
                              replica_what what) {
-  post_quickly(place_of(from), place_of(to), peer_share,
+  post_quickly(place_of(from), place_of(to), replica_share,
                [this, to, chain, from, what = std::move(what)] {
                  when_awake(to, now_, [this, to, chain, from, what] {
                    auto& mine = *find_server(to);

@@ -13,7 +13,7 @@ void value_image::apply(const std::vector<std::shared_ptr<const push_request>>& 
     brought += static_cast<std::uint64_t>(push->gradient_norm);
   std::uint64_t expected = 0;
   const auto mark = [&](const step_header& step) {
-    if (!marks.insert(step.batch))
+    if (!applied.insert(step.batch))
       throw violation("exactly once: batch " + std::to_string(step.batch.value)
                       + " is applied twice");
     expected += static_cast<std::uint64_t>(gradient_of(step.batch));
@@ -27,8 +27,8 @@ void value_image::apply(const std::vector<std::shared_ptr<const push_request>>& 
 
 bool value_image::adds_up() const {
   std::uint64_t expected = 0;
-  for (std::uint64_t batch = 0; batch < marks.end().value; ++batch)
-    if (marks.contains({batch}))
+  for (std::uint64_t batch = 0; batch < applied.end().value; ++batch)
+    if (applied.contains({batch}))
       expected += static_cast<std::uint64_t>(gradient_of({batch}));
   return expected == sum;
 }
@@ -58,7 +58,7 @@ value_image replayed(const job_spec& job, value_image base, const std::vector<lo
   for (const auto& entry : log) {
     auto header = header_of(entry);
     if (std::ranges::all_of(header.steps,
-                            [&](const auto& step) { return base.marks.contains(step.batch); }))
+                            [&](const auto& step) { return base.applied.contains(step.batch); }))
       continue;
     shard_effects effects;
     state.append(std::move(header));

@@ -19,7 +19,7 @@ inline float gradient_of(batch_id batch) {
 }
 
 struct value_image {
-  batch_set marks;
+  batch_set applied;
   std::uint64_t sum = 0;                   ///< Sum of gradients.
   std::uint64_t digest = 0;                ///< Digest of the batches in their order.
   std::vector<shard_partition> partitions; ///< Only in images.
@@ -30,7 +30,7 @@ struct value_image {
   bool adds_up() const;
   std::uint64_t version() const;
   bool operator==(const value_image& other) const {
-    return marks == other.marks && sum == other.sum && digest == other.digest;
+    return applied == other.applied && sum == other.sum && digest == other.digest;
   }
 };
 

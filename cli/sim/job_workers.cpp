@@ -1,5 +1,5 @@
 // Workers: the steps that their pipelines decide, and the requests that routers split. Links keep
-// the order of letters until they break.
+// the order of messages until they break.
 #include "cli/sim/job_world_parts.hpp"
 
 #include "serialization/payload.hpp"
@@ -12,7 +12,7 @@ constexpr time_point router_patience = 400ms;
 /// A link ends a request without a reply after this, beside the time for its payload.
 constexpr std::chrono::milliseconds link_patience{500};
 constexpr std::uint64_t connect_ms_max = 5, gathering_us_max = 100;
-/// Share of letters on links that take as long as any.
+/// Share of messages on links that take as long as any.
 constexpr double slow_share = 0.03;
 
 } // namespace
@@ -137,7 +137,7 @@ void job_world::answered(worker& by, request_token token) {
 void job_world::failed(worker& by, request_token token, const failure& why) {
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.next)
-    by.steps.pull_failed(open.next->number); // The next tick or orders try again.
+    by.steps.pull_failed(open.next->number); // The next tick or desired state tries again.
   if (open.done)
     by.steps.not_applied(*open.done);
   if (reaction_to(why.code) == reaction::stop) {
@@ -200,19 +200,19 @@ void job_world::run(worker_process& by, std::uint32_t server, flush_soon_effect&
 }
 
 void job_world::run(worker_process& by, std::uint32_t server, send_requests_effect& effect) {
-  std::vector<part_in_flight> letter;
+  std::vector<part_in_flight> in_flight;
   for (auto& each : effect.requests.items) {
     const auto found = by.sent.find(each.number);
     const auto sent = found != by.sent.end() ? found->second : sent_part{}; // Has it expired?
-    letter.push_back({each.number,
-                      sent.part,
-                      sent.attempt,
-                      std::make_shared<const request>(std::move(each.what)),
-                      {}});
-    letter.back().told = told_[letter.back().what->chain];
+    in_flight.push_back({each.number,
+                         sent.part,
+                         sent.attempt,
+                         std::make_shared<const request>(std::move(each.what)),
+                         {}});
+    in_flight.back().told = told_[in_flight.back().what->chain];
   }
-  over_link(by.id, server, true, [this, from = by.id, server, letter = std::move(letter)] {
-    for (const auto& each : letter)
+  over_link(by.id, server, true, [this, from = by.id, server, in_flight = std::move(in_flight)] {
+    for (const auto& each : in_flight)
       arrive(from, server, each);
   });
 }
@@ -237,7 +237,7 @@ void job_world::run(worker_process& by, std::uint32_t, end_request_effect& effec
   });
 }
 
-/// Delivers in order until the link breaks: then all letters on their way are lost.
+/// Delivers in order until the link breaks: then all messages on their way are lost.
 void job_world::over_link(const member_id& client, std::uint32_t index, bool to_server,
                           std::function<void()> arrive) {
   auto* const by = find_worker_process(client);
@@ -256,14 +256,14 @@ void job_world::over_link(const member_id& client, std::uint32_t index, bool to_
     auto* const end = find_worker_process(client);
     if (end != nullptr && end->links[index].number != number)
       return;
-    if (to_server) // Letters that a client sent before it died arrive, too.
+    if (to_server) // Messages that a client sent before it died arrive, too.
       arrive();
     else
       when_awake(client, now_, arrive);
   });
 }
 
-/// Breaks a link. Until the process notices, further letters are lost as well.
+/// Breaks a link. Until the process notices, further messages are lost as well.
 void job_world::break_link(worker_process& by, std::uint32_t index) {
   auto& link = by.links[index];
   if (std::exchange(link.is_dead, true))

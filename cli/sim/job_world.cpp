@@ -1,4 +1,4 @@
-// The simulated job: processes, misfortune, and the end.
+// The simulated job: processes, faults, and the end.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -258,7 +258,7 @@ void job_world::kill(const member_id& who) {
     ++tally_.unnoticed_restarts;
 }
 
-// -- misfortune ---------------------------------------------------------------------------------
+// -- faults -------------------------------------------------------------------------------------
 
 void job_world::inject_faults() {
   if (coordinator_ && coordinator_->decider->phase() == job_phase::stopped)

@@ -118,7 +118,7 @@ private:
   void run(persist_effect& effect);
   void run(event_effect& effect);
   void persist(const storage::coordinator_state& state);
-  storage::found find_checkpoint(const std::vector<std::uint64_t>& passed_over);
+  storage::checkpoint_search_result find_checkpoint(const std::vector<std::uint64_t>& passed_over);
   void commit(std::uint64_t checkpoint);
   std::size_t good_checkpoints() const;
 
@@ -217,7 +217,7 @@ private:
   /// Returns the process and all that pause with it.
   std::vector<process*> all_of_process(process& one);
 
-  // -- job_orders.cpp: checks of orders and records --
+  // -- job_desired.cpp: checks of desired states and records --
   void check_desired(const desired_state& what);
   void check_desired(const desired_server& what);
   void check_leases(const member_id& to, const desired_worker& what);
@@ -233,7 +233,7 @@ private:
   struct history {
     generation_id job_generation;
     time_point begun{0};
-    bool recovered = false; ///< Its founder recovered from its log.
+    bool recovered = false; ///< Its initial member recovered from its log.
     value_image base_checkpoint;
     std::uint64_t first = 0;            ///< Version of the origin.
     std::vector<std::uint64_t> digests; ///< Digest at each version, from `first` on.
@@ -257,10 +257,10 @@ private:
   void check_parts(const storage::manifest& what);
   void check_finished();
   void check_end();
-  std::uint64_t clocks_of(const batch_set& marks) const;
+  std::uint64_t clocks_of(const batch_set& applied) const;
   std::string describe() const;
 
-  // -- misfortune --
+  // -- faults --
   void inject_faults();
   void pause_someone();
   void cut_somewhere();
@@ -312,7 +312,8 @@ private:
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
   /// Batches of each lease that this coordinator was told are done. The worker may have forgotten
-  /// them: if late orders of an earlier coordinator came between, the lease is a new one to it.
+  /// them: if a late desired state of an earlier coordinator came between, the lease is a new one
+  /// to it.
   std::map<std::pair<member_id, std::uint64_t>, std::set<batch_id>> told_done_;
   bool leases_changed_ = false;
   struct attention {

@@ -1,4 +1,4 @@
-// Defines the state that parts of the simulated job share: processes, their disks, their letters.
+// Defines the state that parts of the simulated job share: processes, their disks, their messages.
 #pragma once
 
 #include "cli/sim/job_world.hpp"
@@ -53,13 +53,13 @@ struct job_world::process {
   double rate = 1.0;
   time_point paused_until{0};
   std::uint64_t sequence = 0; ///< Number of the last report.
-  /// Term and sequence of the last orders.
+  /// Term and sequence of the last desired state.
   std::pair<std::uint64_t, std::uint64_t> last_desired{0, 0};
   /// The process was paused or cut off until then, and not heard since: others may have given it
   /// up.
   std::optional<time_point> disturbed_until;
 
-  /// Returns true if the orders are newer than all before.
+  /// Returns true if the desired state is newer than all before.
   bool takes(const desired_state& what) {
     const std::pair number{what.term, what.sequence};
     const bool is_new = number > last_desired;
@@ -128,7 +128,7 @@ struct job_world::hosted {
   void list_workers(const desired_server& what);
   /// Returns whether the values have the batch, or a gathered push does.
   bool has(batch_id batch) const {
-    return values.marks.contains(batch) || std::ranges::any_of(gathered, [&](const auto& x) {
+    return values.applied.contains(batch) || std::ranges::any_of(gathered, [&](const auto& x) {
              return std::ranges::count(x.push->steps(), batch, &step_header::batch) != 0;
            });
   }

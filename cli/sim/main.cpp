@@ -212,8 +212,9 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u).description("1..1024"))
     ->capture_default_str();
-  app.add_flag("--calm", options.histories.no_faults,
+  app.add_flag("--no-faults", options.histories.no_faults,
                "Without faults: shows that their number is checked");
+  app.add_flag("--calm", options.histories.no_faults)->group(""); // The older name.
   auto* const trace_flag =
     app.add_flag("--trace", options.trace,
                  "Print the events of the first seed, of the world job unless --world says chain");

@@ -68,7 +68,7 @@ straggler_tally straggler_world::run() {
 }
 
 void straggler_world::join(std::uint32_t i, time_point now) {
-  detector_.joined({i}, "host" + std::to_string(i / 2), now, verdicts_);
+  detector_.joined({i}, "host" + std::to_string(i / 2), now, detected_);
   members_[i].done = {};
   if (detector_.measure({i}) != straggler_measure::evicted)
     begin(i, now);
@@ -143,30 +143,30 @@ void straggler_world::wake(time_point now) {
 }
 
 void straggler_world::tick(time_point now) {
-  detector_.tick(now, verdicts_);
-  for (const auto& one : verdicts_)
+  detector_.tick(now, detected_);
+  for (const auto& one : detected_)
     reconcile(one, now);
-  verdicts_.clear();
+  detected_.clear();
   const auto cap = std::max<std::size_t>(1, options_.workers / 10);
   if (out_.size() > cap || options_.workers - out_.size() < options_.detector.workers_min)
     ++tally_.over_budget;
   tally_.out_max = std::max(tally_.out_max, out_.size());
 }
 
-void straggler_world::reconcile(const straggler_event& verdict, time_point now) {
+void straggler_world::reconcile(const straggler_event& detected, time_point now) {
   using kind = straggler_event::kind;
-  tally_.stalled += verdict.what == kind::stalled ? 1 : 0;
-  tally_.cluster_slow += verdict.what == kind::cluster_slow ? 1 : 0;
-  if (verdict.what != kind::measure)
+  tally_.stalled += detected.what == kind::stalled ? 1 : 0;
+  tally_.cluster_slow += detected.what == kind::cluster_slow ? 1 : 0;
+  if (detected.what != kind::measure)
     return;
-  const auto i = verdict.worker->value;
+  const auto i = detected.worker->value;
   auto& one = members_[i];
-  if (!is_straggler(one) && verdict.measure != straggler_measure::full)
+  if (!is_straggler(one) && detected.measure != straggler_measure::full)
     ++tally_.forced;
-  if (verdict.measure == straggler_measure::full && out_.erase(i) == 1 && !one.working
+  if (detected.measure == straggler_measure::full && out_.erase(i) == 1 && !one.working
       && one.life > 0)
     begin(i, now);
-  if (verdict.measure != straggler_measure::evicted)
+  if (detected.measure != straggler_measure::evicted)
     return;
   out_.insert(i);
   if (!one.working) // It was not at work: its host holds it back.

@@ -111,13 +111,13 @@ private:
   /// Handles the detector's mailbox: its own round is somewhere among the reports.
   void wake(time_point now);
   void tick(time_point now);
-  void reconcile(const straggler_event& verdict, time_point now);
+  void reconcile(const straggler_event& detected, time_point now);
 
   fleet_options options_;
   std::mt19937_64 random_;
   std::normal_distribution<> normal_;
   straggler_detector detector_;
-  straggler_events verdicts_;
+  straggler_events detected_;
   std::vector<member> members_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   std::set<std::uint32_t> out_;

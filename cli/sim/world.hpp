@@ -78,14 +78,14 @@ protected:
   std::uint64_t events() const { return events_happened_; }
 
   // -- network --
-  /// Sends a letter, which may be lost, doubled, late, and overtaken by others.
+  /// Sends a message, which may be lost, doubled, late, and overtaken by others.
   void post(place from, place to, std::function<void()> arrive);
-  /// Sends a letter on a link between busy processes: quick, and mostly in order. Only `share` of
-  /// these letters meet the faults of others.
+  /// Sends a message on a link between busy processes: quick, and mostly in order. Only `share` of
+  /// these messages meet the faults of others.
   void post_quickly(place from, place to, double share, std::function<void()> arrive);
   struct cut {
     time_point until{0};
-    bool holds = false; ///< Letters come when it ends; else never.
+    bool holds = false; ///< Messages come when it ends; else never.
   };
   /// Returns null if there is none now.
   const cut* cut_between(place from, place to) const;
@@ -107,7 +107,7 @@ protected:
   double loss_ = 0.0;
   double repetition_ = 0.0;
   std::uint64_t delay_us_max_ = 1000;
-  bool overtaking_ = false; ///< Letters between the same two places may overtake.
+  bool overtaking_ = false; ///< Messages between the same two places may overtake.
 
 private:
   struct happening {
@@ -129,7 +129,7 @@ private:
   std::uint64_t order_ = 0, hash_ = 0, events_happened_ = 0;
   std::uint64_t messages_lost_ = 0, messages_doubled_ = 0;
   std::map<std::pair<place, place>, cut> cut_;
-  /// Arrival of the last letter, and of the last quick one.
+  /// Arrival of the last message, and of the last quick one.
   std::map<std::pair<place, place>, time_point> in_order_, on_link_;
 };
 

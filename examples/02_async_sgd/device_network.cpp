@@ -274,24 +274,24 @@ result<void> device_network::compute_shared(const samples& data,
                                             std::span<const std::uint32_t> which,
                                             troupe::const_tensors parameters,
                                             const shared_parameters& shared) {
-  if (const auto found = shared.board.find(shared.which)) {
+  if (const auto found = shared.parameters.find(shared.which)) {
     const auto begun = compute({data, which}, parameters, found->values.get(), false);
     const auto copied = on_->synchronize(upload_.get()); // Until here `found` keeps the source.
     if (begun && copied)
       return {};
-    shared.board.give_up(shared.which); // The other device may be lost, rather than this one.
+    shared.parameters.give_up(shared.which); // The other device may be lost, rather than this one.
   }
   try {
     auto done = compute({data, which}, parameters, nullptr, false);
     if (done)
       done = on_->synchronize(upload_.get());
     if (done)
-      shared.board.put(shared.which, {device_, parameters_});
+      shared.parameters.put(shared.which, {device_, parameters_});
     else
-      shared.board.give_up(shared.which);
+      shared.parameters.give_up(shared.which);
     return done;
   } catch (...) {
-    shared.board.give_up(shared.which); // Other workers wait for these parameters.
+    shared.parameters.give_up(shared.which); // Other workers wait for these parameters.
     throw;
   }
 }

@@ -57,7 +57,7 @@ public:
   };
   /// Parameters that other devices of this process need as well.
   struct shared_parameters {
-    troupe::shared_parameters& board;
+    troupe::shared_parameters& parameters;
     const troupe::value_identity& which;
   };
   troupe::result<left> gradient_on_device(const samples& data, std::span<const std::uint32_t> which,

@@ -20,9 +20,9 @@ namespace {
 
 class device_trainer final : public troupe::trainer {
 public:
-  device_trainer(device_network network, std::uint32_t device, device_team team,
+  device_trainer(device_network network, std::uint32_t device, device_state shared,
                  std::shared_ptr<const dataset> data)
-      : network_(std::move(network)), device_(device), team_(std::move(team)),
+      : network_(std::move(network)), device_(device), shared_(std::move(shared)),
         data_(std::move(data)) {}
 
   double gradient(const troupe::batch& work, troupe::const_tensors parameters,
@@ -35,18 +35,18 @@ public:
   gradient_on_device(const troupe::batch& work, troupe::const_tensors parameters,
                      const troupe::value_identity& which) override {
     auto [gradient, count, squares, loss] = required(network_.gradient_on_device(
-      data_->train, work.samples, parameters, {*team_.parameters, which}));
+      data_->train, work.samples, parameters, {*shared_.parameters, which}));
     const std::span<const float> values{gradient.get(), count};
     return troupe::device_gradient{
       std::make_shared<const troupe::device_values>(
-        troupe::device_values{team_.group, device_, values, std::move(gradient)}),
+        troupe::device_values{shared_.group, device_, values, std::move(gradient)}),
       squares, loss};
   }
 
 private:
   device_network network_;
   std::uint32_t device_;
-  device_team team_;
+  device_state shared_;
   std::shared_ptr<const dataset> data_;
 };
 
@@ -135,7 +135,7 @@ std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& pla
   if (shape.sparse)
     return std::make_unique<split_trainer>(shape, std::move(network), std::move(data));
   return std::make_unique<device_trainer>(std::move(network), place.device,
-                                          devices.team(place.kind), std::move(data));
+                                          devices.state_of(place.kind), std::move(data));
 }
 
 } // namespace async_sgd

@@ -22,12 +22,12 @@ void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 shared_devices::shared_devices(std::vector<troupe::device_place> places,
                                std::uint32_t workers_per_process)
     : places_(std::move(places)), workers_per_process_(workers_per_process),
-      twins_({.devices = workers_per_process}),
+      machine_({.devices = workers_per_process}),
       cuda_{std::make_shared<device_group>(
         troupe::open_cuda,
         device_sum_options{.nccl = [] { return troupe::nccl_api::load(); }, .tell = tell})},
-      twin_{std::make_shared<device_group>(
-        [machine = twins_]() -> result<std::unique_ptr<device_platform>> {
+      emulated_{std::make_shared<device_group>(
+        [machine = machine_]() -> result<std::unique_ptr<device_platform>> {
           return std::unique_ptr<device_platform>{machine.open()};
         },
         device_sum_options{.tell = tell})} {}
@@ -41,7 +41,7 @@ troupe::device_place shared_devices::place_of(std::uint32_t worker) const {
 
 result<std::shared_ptr<device_platform>> shared_devices::open(troupe::device_kind kind) const {
   if (kind == troupe::device_kind::emulated)
-    return std::shared_ptr<device_platform>{twins_.open()};
+    return std::shared_ptr<device_platform>{machine_.open()};
   auto opened = troupe::open_cuda();
   if (!opened)
     return opened.error();

@@ -13,7 +13,7 @@
 namespace async_sgd {
 
 /// The state that devices of one kind share.
-struct device_team {
+struct device_state {
   std::shared_ptr<troupe::device_group> group; ///< Adds up gradients that were left on devices.
   std::shared_ptr<troupe::shared_parameters> parameters =
     std::make_shared<troupe::shared_parameters>();
@@ -30,16 +30,16 @@ public:
   /// Returns a platform for the caller's thread. Errors: device_failed. Requires: `kind` is not the
   /// CPU.
   troupe::result<std::shared_ptr<troupe::device_platform>> open(troupe::device_kind kind) const;
-  const device_team& team(troupe::device_kind kind) const {
-    return kind == troupe::device_kind::cuda ? cuda_ : twin_;
+  const device_state& state_of(troupe::device_kind kind) const {
+    return kind == troupe::device_kind::cuda ? cuda_ : emulated_;
   }
-  troupe::copied_bytes copied_by_twins() const { return twins_.copied(); }
+  troupe::copied_bytes copied_by_emulated() const { return machine_.copied(); }
 
 private:
   std::vector<troupe::device_place> places_;
   std::uint32_t workers_per_process_;
-  troupe::emulated_machine twins_;
-  device_team cuda_, twin_;
+  troupe::emulated_machine machine_;
+  device_state cuda_, emulated_;
 };
 
 } // namespace async_sgd

@@ -60,7 +60,7 @@ result<bool> shared_communicator::all_come() {
     if (!member_->is_current())
       return false;
     if (options_.wanted && !options_.wanted())
-      return {errc::timed_out, "this team is not wanted any more"};
+      return {errc::timed_out, "this communicator is not wanted any more"};
     const auto now = clock::now();
     if (now >= until_)
       return {errc::timed_out, "rank " + std::to_string(*missing) + " did not come within "

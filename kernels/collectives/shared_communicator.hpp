@@ -9,8 +9,8 @@
 //               the sizes of the parts and wherever the numbers are.
 // Errors:       a rank whose process ends makes the sums of all fail within 100 ms, as does one
 //               that enters the memory anew; a rank that makes no progress does so at the deadline.
-// Lifetime:     the destructor leaves the team. Until this rank enters again, others can finish the
-//               sums to which it has contributed all: they use the memory only.
+// Lifetime:     the destructor leaves the communicator. Until this rank enters again, others can
+//               finish the sums to which it has contributed all: they use the memory only.
 #pragma once
 
 #include "kernels/collectives/communicator.hpp"
@@ -29,7 +29,7 @@ namespace troupe::kernels {
 
 struct shared_communicator_options {
   wait_options wait;
-  /// Ranks form a team only with ranks of the same number.
+  /// Ranks form a communicator only with ranks of the same number.
   std::uint32_t generation = 0;
   /// Time for all ranks to come.
   std::chrono::milliseconds forming{30'000};
@@ -47,7 +47,7 @@ class shared_communicator final : public communicator {
 public:
   /// Waits until all ranks are there. Borrowed: `memory`; this rank's room stays untouched. Ranks
   /// may begin, give up and begin again at any time. Requires: no other thread or process is this
-  /// rank. Errors: timed_out (names a rank that did not come; or the team is not wanted).
+  /// rank. Errors: timed_out (names a rank that did not come; or the communicator is not wanted).
   static result<std::unique_ptr<shared_communicator>>
   form(team_memory& memory, std::uint32_t rank, const shared_communicator_options& options = {});
 

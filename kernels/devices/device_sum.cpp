@@ -22,7 +22,7 @@ constexpr double link_bytes_per_second = 25e9, link_latency_seconds = 10e-6;
 constexpr std::chrono::seconds nccl_patience{2};
 
 // Sets of devices whose schedules are kept: a round without some devices is a set of its own.
-constexpr std::size_t teams_max = 16;
+constexpr std::size_t plans_max = 16;
 
 kernels::strategy_plan plan_for(std::uint32_t devices, const device_sum_options& options,
                                 std::size_t count) {
@@ -118,12 +118,12 @@ result<void> device_sum::gather(std::uint32_t device, std::span<const device_sha
   return {};
 }
 
-result<device_sum::team*> device_sum::team_of(const device_list& devices) {
-  if (const auto known = teams_.find(devices); known != teams_.end())
+result<device_sum::device_plan*> device_sum::plan_of(const device_list& devices) {
+  if (const auto known = plans_.find(devices); known != plans_.end())
     return &known->second;
-  if (teams_.size() == teams_max)
-    teams_.clear();
-  team made;
+  if (plans_.size() == plans_max)
+    plans_.clear();
+  device_plan made;
   if (devices.size() > 1) {
     const auto chosen = plan_for(static_cast<std::uint32_t>(devices.size()), options_, count_);
     auto [plan, homes] = kernels::collect(chosen.plan);
@@ -134,7 +134,7 @@ result<device_sum::team*> device_sum::team_of(const device_list& devices) {
     made.homes = std::move(homes);
     tell(fmt::format("{} devices add up gradients: {}", devices.size(), chosen.name));
   }
-  return &teams_.emplace(devices, std::move(made)).first->second;
+  return &plans_.emplace(devices, std::move(made)).first->second;
 }
 
 /// Returns whether NCCL can be used; loads it at the first call.
@@ -150,10 +150,10 @@ bool device_sum::has_nccl() {
 
 /// Adds up by a schedule; then copies each chunk of the sum to the host from its device.
 result<void> device_sum::reduce(const device_list& devices) {
-  const auto found = team_of(devices);
+  const auto found = plan_of(devices);
   if (!found)
     return found.error();
-  team& with = **found;
+  device_plan& with = **found;
   std::vector<std::span<float>> sums;
   for (const std::uint32_t device : devices)
     sums.push_back(slots_.at(device).sum.span());
@@ -173,7 +173,7 @@ result<void> device_sum::reduce(const device_list& devices) {
 result<void> device_sum::reduce_by_nccl(const device_list& devices) {
   auto group = connected_.find(devices);
   if (group == connected_.end()) {
-    if (connected_.size() == teams_max)
+    if (connected_.size() == plans_max)
       connected_.clear();
     auto made = nccl_group::make(*on_, *nccl_, devices, nccl_patience);
     if (!made)

@@ -69,7 +69,7 @@ private:
   };
 
   /// Devices that add up by one schedule.
-  struct team {
+  struct device_plan {
     std::optional<device_executor> executor; ///< Nullopt if there is one device.
     std::vector<std::uint32_t> homes{0};     ///< For each chunk: the index of the device with its
                                              ///< sum.
@@ -78,7 +78,7 @@ private:
   result<slot*> slot_at(std::uint32_t device);
   result<void> gather(std::uint32_t device, std::span<const device_share> shares,
                       host_stretches to);
-  result<team*> team_of(const device_list& devices);
+  result<device_plan*> plan_of(const device_list& devices);
   bool has_nccl();
   result<void> reduce(const device_list& devices);
   result<void> reduce_by_nccl(const device_list& devices);
@@ -91,7 +91,7 @@ private:
   device_sum_options options_;
   std::size_t count_;
   std::map<std::uint32_t, slot> slots_;
-  std::map<device_list, team> teams_;
+  std::map<device_list, device_plan> plans_;
   std::optional<nccl_api> nccl_; ///< Nullopt if NCCL is missing or has failed.
   std::map<device_list, nccl_group> connected_;
   pinned_memory<float> landing_;

@@ -62,8 +62,9 @@ image_reader::read(partition_id partition, const block_list& expected, buffer_po
   if (!*value)
     return std::optional<partition_image>{};
   auto meta = decode_meta(key, **value);
-  if (!meta || meta->image.marks.size() != job_.tables.size())
-    return damaged("the marks of partition " + std::to_string(partition.value) + " are wrong");
+  if (!meta || meta->image.applied.size() != job_.tables.size())
+    return damaged("the applied batches of partition " + std::to_string(partition.value)
+                   + " are wrong");
   meta->image.partition = partition;
   if (auto blocks = read_blocks(meta->image, expected, pool); !blocks)
     return blocks.error();

@@ -138,10 +138,10 @@ stored_value encode_slab(std::string_view key, const slab_image& image) {
 
 std::string encode_meta(std::string_view key, const partition_image& image) {
   byte_writer writer;
-  writer.little(image.version).little(std::uint64_t{image.marks.size()});
-  for (const auto& marks : image.marks) {
-    writer.little(marks.floor().value).little(std::uint64_t{marks.words().size()});
-    for (const auto word : marks.words())
+  writer.little(image.version).little(std::uint64_t{image.applied.size()});
+  for (const auto& applied : image.applied) {
+    writer.little(applied.floor().value).little(std::uint64_t{applied.words().size()});
+    for (const auto word : applied.words())
       writer.little(word);
   }
   if (!image.slabs.empty())
@@ -224,11 +224,11 @@ std::optional<partition_meta> decode_meta(std::string_view key, std::string_view
     std::vector<std::uint64_t> words(count);
     for (auto& word : words)
       word = reader.little<std::uint64_t>();
-    image.marks.emplace_back(floor, std::move(words));
+    image.applied.emplace_back(floor, std::move(words));
   }
   if (reader.left() > 0)
     meta.slabs = reader.little<std::uint64_t>();
-  if (!reader.complete() || image.marks.size() != tables)
+  if (!reader.complete() || image.applied.size() != tables)
     return std::nullopt;
   return meta;
 }

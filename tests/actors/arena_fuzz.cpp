@@ -94,7 +94,7 @@ private:
   std::unique_ptr<arena_writer> writer_;
   descriptor memory_;
   std::shared_ptr<arena_reader> reader_;
-  mapping whole_;
+  mapped_memory whole_;
 };
 
 } // namespace

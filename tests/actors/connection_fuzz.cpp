@@ -1,7 +1,7 @@
 // Fuzzes a whole connection from the first byte of an accepted peer. Input: kind of the acceptor,
 // how the stream behaves, the bytes.
 #include "actors/transport/connection.hpp"
-#include "tests/actors/chunk_bytes.hpp"
+#include "tests/actors/fragment_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
 #include <fcntl.h>
@@ -153,9 +153,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     append(made, encode(preamble{wire::protocol_version, told}));
     const hello first{wire::protocol_version, 7, 0, random_member(random)};
     const auto frame = flatten(wire::encode(first));
-    append(made, encode(chunk_header{static_cast<std::uint32_t>(frame.size())}));
+    append(made, encode(fragment_header{static_cast<std::uint32_t>(frame.size())}));
     append(made, frame);
-    append(made, random_chunks(random));
+    append(made, random_fragments(random));
     return made;
   });
 }

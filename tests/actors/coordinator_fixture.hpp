@@ -45,7 +45,7 @@ inline job_spec job_of_replicas(std::uint32_t replicas, std::uint64_t batches = 
   return job;
 }
 
-/// Holds a coordinator and the last `orders` of each member. Members are driven by hand.
+/// Holds a coordinator and the last desired state of each member. Members are driven by hand.
 struct coordinator_fixture {
   explicit coordinator_fixture(job_spec what, coordinator_options how = {},
                                storage::coordinator_state stored = {},
@@ -86,9 +86,9 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as a server that follows its `orders`: its replicas are loaded and sealed, candidates
-  /// are promised clock 0.
-  void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
+  /// Reports as a server that reconciles its desired state: its replicas are loaded and sealed,
+  /// candidates are promised clock 0.
+  void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_status body;
     body.address = "s" + std::to_string(incarnation);
@@ -96,7 +96,7 @@ struct coordinator_fixture {
       receive(who, body); // The server has just started.
     if (!last.contains(who))
       return;
-    body.chains = obeying(who, marks).chains;
+    body.chains = reconciled_status(who, applied).chains;
     receive(who, std::move(body));
   }
 
@@ -104,8 +104,8 @@ struct coordinator_fixture {
     return !record.active.members.empty() && record.active.members.front() == who;
   }
 
-  /// Returns the status of a server that follows its `orders` and knows all workers.
-  server_status obeying(const member_id& who, std::uint64_t marks) {
+  /// Returns the status of a server that reconciles its desired state and knows all workers.
+  server_status reconciled_status(const member_id& who, std::uint64_t applied) {
     const auto& mine = std::get<desired_server>(last.at(who).body);
     server_status body;
     for (const auto& [chain, record] : mine.chains) {
@@ -119,7 +119,7 @@ struct coordinator_fixture {
                         newest.config, members_of(record).contains(who),
                         goes_on && is_tail && record.active.joiner.has_value()};
       if (leads(record, who)) {
-        replica.marks = batch_set(batch_id{marks});
+        replica.applied = batch_set(batch_id{applied});
         for (auto entry : mine.workers) {
           entry.known = true;
           replica.clocks.push_back(entry);
@@ -131,11 +131,11 @@ struct coordinator_fixture {
   }
 
   /// Reports with the requested checkpoint part of each chain that the server leads.
-  void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
+  void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied,
             std::uint64_t failed = 0) {
     const member_id who{role::server, index, {incarnation}};
     const auto& mine = std::get<desired_server>(last.at(who).body);
-    auto body = obeying(who, marks);
+    auto body = reconciled_status(who, applied);
     for (auto& replica : body.chains) {
       if (!leads(record(replica.chain.value), who))
         continue;
@@ -151,7 +151,7 @@ struct coordinator_fixture {
   server_status unreadable(std::uint32_t index, std::uint64_t incarnation, std::uint64_t checkpoint,
                            const std::string& why) {
     const member_id who{role::server, index, {incarnation}};
-    auto body = obeying(who, 0);
+    auto body = reconciled_status(who, 0);
     for (auto& replica : body.chains) {
       if (!members_of(record(replica.chain.value)).contains(who))
         continue;
@@ -185,7 +185,7 @@ struct coordinator_fixture {
   }
 
   void found(std::optional<std::uint64_t> checkpoint, std::vector<failure> refused = {}) {
-    storage::found what;
+    storage::checkpoint_search_result what;
     what.refused = std::move(refused);
     if (checkpoint) {
       what.newest.emplace();
@@ -203,10 +203,10 @@ struct coordinator_fixture {
   }
 
   /// The servers join, found their chains and begin to serve.
-  void serve(const std::map<std::uint32_t, std::uint64_t>& servers, std::uint64_t marks = 0) {
+  void serve(const std::map<std::uint32_t, std::uint64_t>& servers, std::uint64_t applied = 0) {
     for (int round = 0; round < 3; ++round)
       for (const auto& [index, incarnation] : servers)
-        server(index, incarnation, marks);
+        server(index, incarnation, applied);
   }
 
   /// Servers 0 and 1 serve, workers 0 and 1 are admitted and have leases.
@@ -229,7 +229,7 @@ struct coordinator_fixture {
   const desired_server& desired_of_server(std::uint32_t index, std::uint64_t incarnation) {
     return std::get<desired_server>(last.at({role::server, index, {incarnation}}).body);
   }
-  /// Returns the chains of which the server's `orders` make it a member.
+  /// Returns the chains of which the server's desired state makes it a member.
   std::vector<desired_chain> chains_of(std::uint32_t index, std::uint64_t incarnation) {
     auto chains = desired_of_server(index, incarnation).chains;
     std::erase_if(chains, [&](const desired_chain& x) {
@@ -237,7 +237,7 @@ struct coordinator_fixture {
     });
     return chains;
   }
-  /// Returns the record of the server's only chain, from its `orders`.
+  /// Returns the record of the server's only chain, from its desired state.
   chain_metadata record_of(std::uint32_t index, std::uint64_t incarnation) {
     const auto chains = chains_of(index, incarnation);
     REQUIRE(chains.size() == 1);

@@ -50,7 +50,7 @@ void await_idle(caf::actor_system& system, const caf::actor& who) {
 
 } // namespace
 
-TEST_CASE("actors_run_on_the_thread_of_their_lane_and_so_do_those_they_send_to") {
+TEST_CASE("actors_run_on_the_thread_of_their_executor_and_so_do_those_they_send_to") {
   fixture f;
   const auto second = f.recorder();
   const auto first = f.recorder(second);
@@ -69,7 +69,7 @@ TEST_CASE("actors_run_on_the_thread_of_their_lane_and_so_do_those_they_send_to")
   CHECK(f.all_here());
 }
 
-TEST_CASE("beyond_its_turns_a_lane_leaves_the_rest_to_the_scheduler") {
+TEST_CASE("beyond_its_turns_an_executor_leaves_the_rest_to_the_scheduler") {
   fixture f;
   std::atomic<int> handled = 0;
   const auto counter = f.system.spawn(
@@ -85,7 +85,7 @@ TEST_CASE("beyond_its_turns_a_lane_leaves_the_rest_to_the_scheduler") {
   CHECK(handled == 1000);
 }
 
-TEST_CASE("what_was_sent_on_a_lane_that_ends_is_handled_all_the_same") {
+TEST_CASE("what_was_sent_on_an_executor_that_ends_is_handled_all_the_same") {
   fixture f;
   std::atomic<int> handled = 0;
   const auto counter = f.system.spawn(

@@ -15,7 +15,7 @@ TEST_CASE("a_failure_survives_its_way_through_caf") {
   CHECK(from_caf(caf::make_error(caf::sec::runtime_error)).code == errc::peer_lost);
 }
 
-TEST_CASE("a_member_ends_with_an_error_where_its_orders_name_one") {
+TEST_CASE("a_member_ends_with_an_error_where_its_desired_state_names_one") {
   desired_state what;
   what.stop = true;
   CHECK_FALSE(reason_to_end(what));

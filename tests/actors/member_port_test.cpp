@@ -60,7 +60,8 @@ TEST_CASE("a report is due an interval after the last one") {
   CHECK_FALSE(f.port.due());
 }
 
-TEST_CASE("orders that are repeated, overtaken, of an older term or not for it are not taken") {
+TEST_CASE(
+  "desired states that are repeated, overtaken, of an older term or not for it are not taken") {
   fixture f;
   CHECK(f.takes(1, 5));
   CHECK_FALSE(f.takes(1, 5));

@@ -160,7 +160,7 @@ private:
     std::unique_ptr<table_store> values;
     std::unique_ptr<trace_recorder> recorder;
     std::uint64_t version = 0;
-    std::set<batch_id> marks;
+    std::set<batch_id> applied;
   };
   struct worker {
     step_header self;
@@ -262,7 +262,7 @@ private:
   }
 
   push_reply apply(chain& to, const push_request& push) {
-    if (!to.marks.insert(push.step.batch).second) {
+    if (!to.applied.insert(push.step.batch).second) {
       ++repeated_;
       to.recorder->repeated(now_, push.step, push.base_version);
       return {to.version, true};

@@ -36,7 +36,7 @@ struct copy_request_of {
   config_id config;
 };
 
-struct letter_variant {
+struct sent_message {
   member_id from;
   member_id to;
   std::variant<decltype(replica_message::what), copy_request_of, state_copy> what;
@@ -80,7 +80,7 @@ struct replica_node {
     event([&](auto& effects) { decide.pull({token}, what, now, effects); });
   }
 
-  void receive(const letter_variant& what) {
+  void receive(const sent_message& what) {
     event([&](replica_effects& effects) {
       if (const auto* message = std::get_if<decltype(replica_message::what)>(&what.what))
         std::visit([&](const auto& x) { take(what.from, x, effects); }, *message);
@@ -150,7 +150,7 @@ struct replica_node {
   time_point now{0};
   replica decide;
   std::vector<std::string> steps; ///< The values: a list of steps.
-  std::deque<letter_variant> sent;
+  std::deque<sent_message> sent;
   lines told; ///< Effects for the clients.
   std::function<void(const shard_effect&)> on_told;
 };

@@ -44,7 +44,7 @@ struct trio {
       any = false;
       for (auto* from : all())
         for (; !from->sent.empty(); any = true) {
-          const letter_variant what = std::move(from->sent.front());
+          const sent_message what = std::move(from->sent.front());
           from->sent.pop_front();
           all().at(what.to.index)->receive(what);
         }

@@ -2,7 +2,7 @@
 // misbehaves.
 #pragma once
 
-#include "actors/transport/frames/chunk.hpp"
+#include "actors/transport/frames/fragment.hpp"
 #include "actors/transport/handshake.hpp"
 #include "actors/transport/streams/socket.hpp"
 #include "actors/transport/transport.hpp"
@@ -40,11 +40,13 @@ inline std::vector<std::byte> frame_of(const message& what) {
   return flat;
 }
 
-inline std::vector<std::byte> chunks_of(traffic_class traffic, std::span<const std::byte> bytes) {
+inline std::vector<std::byte> fragments_of(traffic_class traffic,
+                                           std::span<const std::byte> bytes) {
   std::vector<std::byte> made;
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), detail::chunk_bytes_max));
-    append(made, encode(detail::chunk_header{static_cast<std::uint32_t>(piece.size()), traffic}));
+    const auto piece = bytes.first(std::min(bytes.size(), detail::fragment_bytes_max));
+    append(made,
+           encode(detail::fragment_header{static_cast<std::uint32_t>(piece.size()), traffic}));
     append(made, piece);
     bytes = bytes.subspan(piece.size());
   }
@@ -58,9 +60,9 @@ inline std::vector<std::byte> bytes_of(const message& what) {
     append(made, encode(detail::preamble{first->version, first->secret}));
     hello without_secret = *first;
     without_secret.secret = 0;
-    append(made, chunks_of(traffic_class::control, frame_of(without_secret)));
+    append(made, fragments_of(traffic_class::control, frame_of(without_secret)));
   } else {
-    append(made, chunks_of(traffic_class_of(what), frame_of(what)));
+    append(made, fragments_of(traffic_class_of(what), frame_of(what)));
   }
   return made;
 }

@@ -1,4 +1,4 @@
-"""Checks --device: workers on a GPU (here its emulated twin) and on the CPU train together."""
+"""Checks --device: workers on a GPU (here an emulated one) and on the CPU train together."""
 import cluster
 
 BATCHES = 2 * 469  # 60,000 drawn digits, 128 per batch, two passes.

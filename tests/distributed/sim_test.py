@@ -46,7 +46,7 @@ class SimTest(unittest.TestCase):
         self.assertIn("us the coordinator starts", again[1])
 
     def test_without_faults_nothing_is_called_tested(self):
-        status, said = sim("--seeds", "1..300", "--calm")
+        status, said = sim("--seeds", "1..300", "--no-faults")
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"servers killed +0  too few, expected \d+ a history")
         self.assertRegex(said, r"servers killed +0 +0 +0  too few, expected \S+ a history")

@@ -216,7 +216,7 @@ TEST_CASE("gradients that stay are ordered whichever stream of which device is s
     auto first = device_network::make(machine.open(), 0, shape->widths);
     auto second = device_network::make(machine.open(), 1, shape->widths);
     REQUIRE((first && second));
-    troupe::shared_parameters board;
+    troupe::shared_parameters shared;
     for (std::size_t step = 0; step < batches.size(); ++step) {
       CAPTURE(step);
       one_side wanted(*shape, step + 1), here(*shape, step + 1);
@@ -228,7 +228,7 @@ TEST_CASE("gradients that stay are ordered whichever stream of which device is s
       cpu->gradient(work, wanted.views, wanted.gradient_views);
       for (auto* const network : {&*first, &*second}) {
         const auto left =
-          network->gradient_on_device(data->train, batches[step], here.views, {board, which});
+          network->gradient_on_device(data->train, batches[step], here.views, {shared, which});
         REQUIRE(left);
         REQUIRE(group->fetch(network == &*first ? 0 : 1, {left->gradient.get(), left->count},
                              here.gradient_views));
@@ -280,7 +280,7 @@ TEST_CASE("the same parameters go up once, and from there to the other devices")
     which.add(memory);
     one_side cpu(*shape);
     cpu.parameters = here.parameters;
-    const auto before = devices.copied_by_twins();
+    const auto before = devices.copied_by_emulated();
     for (const auto& one : trainers) {
       const auto left = *one->gradient_on_device(work, here.views, which);
       one_side found(*shape);
@@ -290,7 +290,7 @@ TEST_CASE("the same parameters go up once, and from there to the other devices")
         cpu.gradients = found.gradients;
       CHECK(found.gradients == cpu.gradients);
     }
-    const auto after = devices.copied_by_twins();
+    const auto after = devices.copied_by_emulated();
     CHECK(after.to_devices - before.to_devices == parameter_bytes + 4 * batch_bytes);
     CHECK(after.between_devices - before.between_devices == 3 * parameter_bytes);
   }
@@ -302,7 +302,7 @@ TEST_CASE("a device whose parameters were on a lost one has them from the host")
   REQUIRE(shape);
   const troupe::emulated_machine machine{{.devices = 2}};
   const std::vector<std::uint32_t> batch{3, 1, 4};
-  troupe::shared_parameters board;
+  troupe::shared_parameters shared;
   troupe::value_identity which;
   const auto memory = std::make_shared<const float>();
   which.add(memory);
@@ -310,9 +310,9 @@ TEST_CASE("a device whose parameters were on a lost one has them from the host")
   auto second = device_network::make(machine.open(), 1, shape->widths);
   REQUIRE((first && second));
   one_side here(*shape);
-  REQUIRE(first->gradient_on_device(data->train, batch, here.views, {board, which}));
+  REQUIRE(first->gradient_on_device(data->train, batch, here.views, {shared, which}));
   machine.open()->lose(0);
-  CHECK(second->gradient_on_device(data->train, batch, here.views, {board, which}));
+  CHECK(second->gradient_on_device(data->train, batch, here.views, {shared, which}));
 }
 
 TEST_CASE("workers of a process have emulated devices of their own, and GPUs in turn") {

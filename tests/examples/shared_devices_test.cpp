@@ -92,7 +92,7 @@ troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_pr
     });
   CHECK(status == 0);
   CHECK(found);
-  return devices->copied_by_twins();
+  return devices->copied_by_emulated();
 }
 
 } // namespace

@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t floats = 200'000;
 constexpr std::uint64_t steps_max = 1000;
 
-/// What the processes of a test share besides the team's memory.
-struct board {
+/// What the processes of a test share besides the shared memory.
+struct shared_state {
   std::atomic<std::uint32_t> generation{0};
   std::array<std::atomic<std::uint64_t>, 3> step{}; ///< Of each rank.
   std::atomic<bool> is_wrong{false};                ///< A rank found another sum.
@@ -46,25 +46,25 @@ float number(std::uint32_t rank, std::uint64_t step, std::size_t i) {
 
 /// One rank of a job that does not end before all have done all steps: it goes on with the newest
 /// step of all ranks after each loss. Returns 0, or 1 where a rank found another sum.
-int take_part(team_memory& memory, std::uint32_t rank, board& shared) {
+int take_part(team_memory& memory, std::uint32_t rank, shared_state& shared) {
   std::uint64_t step = 0;
   const auto numbers = memory.room(rank).first(floats);
   const std::array parts{numbers.first(floats / 2), numbers.subspan(floats / 2)};
   while (!shared.is_wrong) {
     auto options = options_of(shared.generation);
     options.wanted = [&] { return !shared.is_wrong && shared.generation == options.generation; };
-    auto team = shared_communicator::form(memory, rank, options);
-    if (!team)
+    auto communicator = shared_communicator::form(memory, rank, options);
+    if (!communicator)
       continue;
-    const auto all = (*team)->gather(step);
+    const auto all = (*communicator)->gather(step);
     if (!all)
       continue;
     step = std::ranges::max(*all);
     while (step < steps_max) {
       for (std::size_t i = 0; i < floats; ++i)
         numbers[i] = number(rank, step, i);
-      (*team)->begin(parts);
-      if (!(*team)->finish())
+      (*communicator)->begin(parts);
+      if (!(*communicator)->finish())
         break;
       for (std::size_t i = 0; i < floats; ++i)
         if (numbers[i] != number(0, step, i) + number(1, step, i) + number(2, step, i))
@@ -73,7 +73,7 @@ int take_part(team_memory& memory, std::uint32_t rank, board& shared) {
         return 1;
       shared.step[rank] = ++step;
     }
-    if (step == steps_max && (*team)->gather(0))
+    if (step == steps_max && (*communicator)->gather(0))
       return 0;
   }
   return 1;
@@ -83,9 +83,8 @@ int take_part(team_memory& memory, std::uint32_t rank, board& shared) {
 
 TEST_CASE("ranks_that_are_killed_in_the_midst_of_sums_and_started_again_leave_only_exact_sums") {
   auto memory = *team_memory::of_processes(3, floats);
-  auto* shared =
-    new (mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
-      board;
+  auto* shared = new (mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared_state;
   std::array<pid_t, 3> pids{};
   const auto start = [&](std::uint32_t rank) {
     pids[rank] = fork();
@@ -113,7 +112,7 @@ TEST_CASE("ranks_that_are_killed_in_the_midst_of_sums_and_started_again_leave_on
     waitpid(pid, &status, 0);
     CHECK_EQ(status, 0);
   }
-  munmap(shared, sizeof(board));
+  munmap(shared, sizeof(shared_state));
 }
 
 TEST_CASE("a_rank_that_is_started_again_ends_the_round_of_the_others_without_their_help") {
@@ -121,16 +120,16 @@ TEST_CASE("a_rank_that_is_started_again_ends_the_round_of_the_others_without_the
   std::atomic<bool> is_formed{false};
   auto end = errc{};
   std::thread survivor{[&] {
-    auto team = *shared_communicator::form(memory, 0, options_of(0));
+    auto communicator = *shared_communicator::form(memory, 0, options_of(0));
     is_formed = true;
     is_formed.notify_all();
     std::vector<float> numbers(10, 1.0f);
-    const auto summed = team->sum(numbers);
+    const auto summed = communicator->sum(numbers);
     end = summed ? errc{} : summed.error().code;
-    team.reset();
-    team = *shared_communicator::form(memory, 0, options_of(1));
-    CHECK(team->sum(numbers));
-    CHECK(team->gather(3));
+    communicator.reset();
+    communicator = *shared_communicator::form(memory, 0, options_of(1));
+    CHECK(communicator->sum(numbers));
+    CHECK(communicator->gather(3));
   }};
   auto first = *shared_communicator::form(memory, 1, options_of(0));
   is_formed.wait(false);
@@ -144,7 +143,7 @@ TEST_CASE("a_rank_that_is_started_again_ends_the_round_of_the_others_without_the
   CHECK_EQ(end, errc::peer_lost);
 }
 
-TEST_CASE("ranks_of_different_generations_form_no_team") {
+TEST_CASE("ranks_of_different_generations_form_no_communicator") {
   auto memory = *team_memory::of_threads(2);
   std::atomic<std::uint32_t> newest{0};
   std::thread late{[&] {
@@ -177,10 +176,10 @@ TEST_CASE("a_rank_that_does_not_come_is_named") {
     if (!missing.empty())
       told = missing;
   };
-  const auto team = shared_communicator::form(memory, 1, options);
-  REQUIRE_FALSE(team);
-  CHECK_EQ(team.error().code, errc::timed_out);
-  CHECK_EQ(team.error().text, "rank 0 did not come within 0 s");
+  const auto communicator = shared_communicator::form(memory, 1, options);
+  REQUIRE_FALSE(communicator);
+  CHECK_EQ(communicator.error().code, errc::timed_out);
+  CHECK_EQ(communicator.error().text, "rank 0 did not come within 0 s");
   CHECK_EQ(told, std::vector{0u, 2u});
 }
 

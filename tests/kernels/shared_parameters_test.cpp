@@ -46,55 +46,55 @@ TEST_CASE("memory that is used again has another identity") {
 }
 
 TEST_CASE("the first one brings parameters, and the others find them") {
-  shared_parameters board;
+  shared_parameters shared;
   const auto memory = some_memory(), values = some_memory();
   const auto which = identity_of({memory}), other = identity_of({some_memory()});
-  CHECK_FALSE(board.find(which));
+  CHECK_FALSE(shared.find(which));
   std::vector<std::future<std::optional<shared_parameters::source>>> waiting;
   for (int i = 0; i < 3; ++i)
-    waiting.push_back(std::async(std::launch::async, [&] { return board.find(which); }));
-  board.put(which, {7, values});
+    waiting.push_back(std::async(std::launch::async, [&] { return shared.find(which); }));
+  shared.put(which, {7, values});
   for (auto& x : waiting) {
     const auto found = x.get();
     REQUIRE(found);
     CHECK(found->device == 7);
     CHECK(found->values == values);
   }
-  CHECK_FALSE(board.find(other)); // `other` displaces `which`.
-  CHECK_FALSE(board.find(which));
-  board.put(other, {8, values}); // `which` has displaced `other`.
-  board.put(which, {9, values});
-  CHECK(board.find(which)->device == 9);
+  CHECK_FALSE(shared.find(other)); // `other` displaces `which`.
+  CHECK_FALSE(shared.find(which));
+  shared.put(other, {8, values}); // `which` has displaced `other`.
+  shared.put(which, {9, values});
+  CHECK(shared.find(which)->device == 9);
 }
 
 TEST_CASE("what is not brought is brought by the next one") {
-  shared_parameters board;
+  shared_parameters shared;
   const auto memory = some_memory();
   const auto which = identity_of({memory});
-  CHECK_FALSE(board.find(which));
-  auto next = std::async(std::launch::async, [&] { return board.find(which); });
-  board.give_up(which);
+  CHECK_FALSE(shared.find(which));
+  auto next = std::async(std::launch::async, [&] { return shared.find(which); });
+  shared.give_up(which);
   CHECK_FALSE(next.get());
-  board.put(which, {1, memory});
-  CHECK(board.find(which));
+  shared.put(which, {1, memory});
+  CHECK(shared.find(which));
 }
 
 TEST_CASE("who waits for parameters that others took the place of brings them") {
-  shared_parameters board;
+  shared_parameters shared;
   const auto memory = some_memory();
   const auto which = identity_of({memory}), other = identity_of({some_memory()});
-  CHECK_FALSE(board.find(which));
-  auto waits = std::async(std::launch::async, [&] { return board.find(which); });
-  auto takes = std::async(std::launch::async, [&] { return board.find(other); });
+  CHECK_FALSE(shared.find(which));
+  auto waits = std::async(std::launch::async, [&] { return shared.find(which); });
+  auto takes = std::async(std::launch::async, [&] { return shared.find(other); });
   CHECK_FALSE(waits.get()); // This holds whether it waited or came later.
   CHECK_FALSE(takes.get());
 }
 
 TEST_CASE("values without an identity are nobody else's") {
-  shared_parameters board;
-  CHECK_FALSE(board.find({}));
-  board.put({}, {1, some_memory()});
-  CHECK_FALSE(board.find({}));
+  shared_parameters shared;
+  CHECK_FALSE(shared.find({}));
+  shared.put({}, {1, some_memory()});
+  CHECK_FALSE(shared.find({}));
 }
 
 } // namespace troupe::shared_parameters_test

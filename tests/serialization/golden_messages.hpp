@@ -128,11 +128,11 @@ inline partition_image golden_image() {
   const auto floats = std::make_shared<std::vector<float>>(
     std::vector{1.0f, -2.5f, 3.0f, 0.5f, 1e-20f, 3e8f, 7.0f, -8.0f, 9.0f});
   auto from = [&](std::size_t first) { return float_ptr{floats, floats->data() + first}; };
-  batch_set marks{{70}};
-  marks.insert({200});
+  batch_set applied{{70}};
+  applied.insert({200});
   return {{5},
           199,
-          {marks, batch_set{{71}}},
+          {applied, batch_set{{71}}},
           {{{1}, 4, 190, 180, 3, from(0), 2, from(3)}},
           {{{2}, 1, 191, 2, {keys, keys->data()}, 2, from(5), {keys, keys->data() + 2}}}};
 }
@@ -141,8 +141,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const member_id server{role::server, 1, {0x0123456789abcdef}};
   const step_header step{{4}, {55}, {2}, {1234}, 99};
   const std::vector<clock_entry> clocks{{{0}, {5}, 12, true}, {{1}, {6}, 0, false}};
-  batch_set marks{{70}};
-  marks.insert({200});
+  batch_set applied{{70}};
+  applied.insert({200});
   const server_status of_server{
     .address = "127.0.0.1:4000",
     .clock_ns = 123'456'789,
@@ -154,7 +154,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                 .part = {7, {1}, {{"chain-1/000012.sst", 4096, 0xdeadbeef}}, 199},
                 .checkpoint_failed = 6,
                 .checkpoint_failure = "no space",
-                .marks = marks,
+                .applied = applied,
                 .clocks = clocks,
                 .version = 200}},
     .counters = golden_server_counters()};
@@ -218,7 +218,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .failed = "",
     .part = {},
     .checkpoint_failure = "",
-    .marks = {},
+    .applied = {},
     .clocks = {},
   };
   return {

@@ -67,9 +67,10 @@ inline partition_image random_image(random_source& random) {
           random.several([&] { return random_slab(random); })};
 }
 
-constexpr std::size_t peer_kinds = std::variant_size_v<decltype(replica_message::what)>;
+constexpr std::size_t replica_message_kinds = std::variant_size_v<decltype(replica_message::what)>;
 
-/// Returns a random message between replicas. `kind`, below peer_kinds, chooses the alternative.
+/// Returns a random message between replicas. `kind`, below replica_message_kinds, chooses the
+/// alternative.
 inline replica_message random_peer(random_source& random, std::size_t kind) {
   replica_message made{{random.number32()}, random_member(random), {}};
   const config_id config{random.number()};
@@ -115,7 +116,7 @@ inline bool same(const slab_image& a, const slab_image& b) {
 
 inline bool same(const partition_image& a, const partition_image& b) {
   auto equal = [](const auto& x, const auto& y) { return same(x, y); };
-  return a.partition == b.partition && a.version == b.version && a.marks == b.marks
+  return a.partition == b.partition && a.version == b.version && a.applied == b.applied
          && std::ranges::equal(a.blocks, b.blocks, equal)
          && std::ranges::equal(a.slabs, b.slabs, equal);
 }

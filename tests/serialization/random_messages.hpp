@@ -10,7 +10,7 @@
 namespace troupe::test {
 
 /// Returns the request with a key use for each of its row lists. A list that is named has no keys.
-inline request_message with_book(random_source& random, request_message what) {
+inline request_message with_key_uses(random_source& random, request_message what) {
   std::vector<row_keys*> lists;
   if (what.what.push)
     for (auto& x : what.what.push->rows)
@@ -155,7 +155,7 @@ inline replica_status random_replica_status(random_source& random) {
   made.part.version = random.number();
   made.checkpoint_failed = random.number();
   made.checkpoint_failure = random.text();
-  made.marks = random_set(random);
+  made.applied = random_set(random);
   made.clocks = random.several([&] { return random_clock(random); });
   made.version = random.number();
   return made;
@@ -230,10 +230,10 @@ inline desired_server random_desired_server(random_source& random) {
           random.number()};
 }
 
-constexpr std::size_t message_kinds = 13 + peer_kinds;
+constexpr std::size_t message_kinds = 13 + replica_message_kinds;
 
 /// Returns a random message. `kind`, below message_kinds, chooses among the alternatives of
-/// message, report, orders and replica_message.
+/// message, status, desired state and replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
     return status_message{random_member(random), random.number(), random.number(), random.number(),
@@ -265,7 +265,7 @@ inline message random_message(random_source& random, std::size_t kind) {
     switch (random.below(3)) {
     case 0: return {random.number(), {push(), {}, chain}};
     case 1: return {random.number(), {{}, random_pull(random), chain}};
-    default: return with_book(random, {random.number(), {push(), random_pull(random), chain}});
+    default: return with_key_uses(random, {random.number(), {push(), random_pull(random), chain}});
     }
   };
   auto answer = [&]() -> answer_message {

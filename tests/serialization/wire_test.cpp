@@ -332,9 +332,9 @@ TEST_CASE("a list of very many empty elements costs nothing") {
 }
 
 TEST_CASE("a batch set with batches that no job has is refused") {
-  auto received = [](batch_set marks) {
+  auto received = [](batch_set applied) {
     server_status body;
-    body.chains.emplace_back().marks = std::move(marks);
+    body.chains.emplace_back().applied = std::move(applied);
     return decode_frame(flatten(wire::encode(status_message{.from = {}, .body = body})));
   };
   CHECK(received(batch_set{{batches_max}}));
@@ -357,7 +357,7 @@ TEST_CASE("a lease that no job has is refused") {
   }
 }
 
-TEST_CASE("orders bring a usable job or none") {
+TEST_CASE("a desired state brings a usable job or none") {
   random_source random{3};
   auto body = random_desired_server(random);
   body.job = random_job(random);

@@ -89,7 +89,7 @@ TEST_CASE("blocks that are missing, too many or of another size are damage") {
        x.blocks.back().block = 99;
      }},
     {"has 9 values", [](partition_image& x) { x.blocks.back().count = 9; }},
-    {"marks of partition", [](partition_image& x) { x.marks.pop_back(); }},
+    {"applied batches of partition", [](partition_image& x) { x.applied.pop_back(); }},
   };
   for (const auto& variant : variants) {
     CAPTURE(variant.text);

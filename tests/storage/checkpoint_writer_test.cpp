@@ -10,7 +10,7 @@ namespace troupe::storage::checkpoint_writer_test {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("what is written comes back: values, optimiser state, steps and marks") {
+TEST_CASE("what is written comes back: values, optimiser state, steps and applied batches") {
   const temporary_directory home;
   const auto job = sample_job();
   const auto images = sample_partitions(job, 1);
@@ -35,7 +35,7 @@ TEST_CASE("a cut writes only the blocks that changed since the last one") {
   changed.version = 2;
   changed.values = random_floats(changed.count, random);
   images[2].version += 1;
-  images[2].marks[0].insert(batch_id{900});
+  images[2].applied[0].insert(batch_id{900});
   const auto second = bytes_of(commit_sample(home.path(), *writer, 2, job, images));
   const auto written = (changed.count + changed.state_count) * sizeof(float);
   CHECK(second >= first + written);

@@ -59,8 +59,8 @@ std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
   return std::async(std::launch::async, [=, &told] { return campaign(etcd, "standby", &told); });
 }
 
-/// Calls bury() until it succeeds, at most 20 times: each call has little time.
-bool buried(const etcd_address& etcd, const std::string& who) {
+/// Calls mark_dead() until it succeeds, at most 20 times: each call has little time.
+bool marked_dead(const etcd_address& etcd, const std::string& who) {
   for (int i = 0; i < 20; ++i)
     if (etcd_store::mark_dead(etcd, who))
       return true;
@@ -132,12 +132,12 @@ TEST_CASE("etcd: a leader that is known to be dead is followed before its lease 
   story told;
   auto standby = campaign_beside(etcd, told);
   REQUIRE(told.await("stands by"));
-  CHECK(buried(etcd, "another"));
+  CHECK(marked_dead(etcd, "another"));
   CHECK(standby.wait_for(1s) == std::future_status::timeout);
   CHECK(first->check_lead());
-  CHECK(buried(etcd, "first"));
+  CHECK(marked_dead(etcd, "first"));
   CHECK(standby.wait_for(20s) == std::future_status::ready);
-  CHECK(buried({cluster.endpoints(), "nobody's"}, "first"));
+  CHECK(marked_dead({cluster.endpoints(), "nobody's"}, "first"));
 }
 
 TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {

@@ -52,12 +52,12 @@ TEST_CASE("a record is only what was written under its key") {
   check_refuses_all_but(value, [&](const std::string& x) { return decode_block(key, x, pool); });
 
   partition_image partition{{2}, 99, {batch_set{batch_id{10}}, batch_set{}}, {}, {}};
-  partition.marks[1].insert(batch_id{300});
+  partition.applied[1].insert(batch_id{300});
   const auto meta = encode_meta(meta_key({2}), partition);
   const auto meta_back = decode_meta(meta_key({2}), meta);
   REQUIRE(meta_back);
   CHECK(meta_back->image.version == 99);
-  CHECK(meta_back->image.marks == partition.marks);
+  CHECK(meta_back->image.applied == partition.applied);
   CHECK(meta_back->slabs == 0);
   check_refuses_all_but(meta, [&](const std::string& x) { return decode_meta(meta_key({2}), x); });
 

@@ -36,8 +36,9 @@ inline bool same(const std::vector<partition_image>& a, const std::vector<partit
   if (a.size() != b.size())
     return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].partition != b[i].partition || a[i].version != b[i].version || a[i].marks != b[i].marks
-        || a[i].blocks.size() != b[i].blocks.size() || a[i].slabs.size() != b[i].slabs.size())
+    if (a[i].partition != b[i].partition || a[i].version != b[i].version
+        || a[i].applied != b[i].applied || a[i].blocks.size() != b[i].blocks.size()
+        || a[i].slabs.size() != b[i].slabs.size())
       return false;
     for (std::size_t j = 0; j < a[i].slabs.size(); ++j)
       if (!same(a[i].slabs[j], b[i].slabs[j]))

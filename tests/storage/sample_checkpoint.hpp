@@ -80,10 +80,10 @@ inline std::vector<partition_image> sample_partitions(const job_spec& job, std::
     images[p].partition = {p};
     images[p].version = seed * 1000 + p;
     for (std::size_t t = 0; t < job.tables.size(); ++t) {
-      batch_set marks{batch_id{random() % 200}};
+      batch_set applied{batch_id{random() % 200}};
       for (int i = 0; i < 5; ++i)
-        marks.insert(batch_id{random() % 500});
-      images[p].marks.push_back(marks);
+        applied.insert(batch_id{random() % 500});
+      images[p].applied.push_back(applied);
     }
   }
   for (table_id table; table.value < job.tables.size(); ++table.value) {

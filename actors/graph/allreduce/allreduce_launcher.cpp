@@ -45,7 +45,7 @@ constexpr std::chrono::seconds frozen_max{15};
 constexpr std::chrono::seconds round_max{1};
 /// Time for processes to exit after their work.
 constexpr std::chrono::seconds last_exits_max{5};
-/// Time for ranks that have not formed a team yet to end after the user's request to stop.
+/// Time for ranks that have not formed a communicator yet to end after the user's request to stop.
 constexpr std::chrono::seconds early_stop_max{2};
 /// Time for the last checkpoint after the user's request to stop.
 constexpr std::chrono::seconds stop_max{30};
@@ -85,7 +85,7 @@ private:
   }
 
   struct heard {
-    std::uint64_t incarnation = 0, beats = 0;
+    std::uint64_t incarnation = 0, heartbeats = 0;
     bool operator==(const heard&) const = default;
   };
   struct heard_from {
@@ -107,7 +107,7 @@ private:
     std::size_t parameters = 0;
     for (const auto& table : job_.tables)
       parameters += table.size();
-    board_.emplace(
+    status_.emplace(
       required(shared_status::create(options_.run_directory, job_.workers, parameters)));
     cluster_file cluster;
     cluster.job = job_;
@@ -129,14 +129,14 @@ private:
       memory_.emplace(*std::move(made));
     else
       event(note_of("sums go over links: " + with_limits(made.error().text)));
-    board_->head().in_memory = memory_.has_value();
+    status_->head().in_memory = memory_.has_value();
   }
 
   /// The launcher keeps the sockets, so that a rank that starts again has its address.
   void open_listeners() {
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
       listeners_.push_back(required(make_listener({"127.0.0.1", 0})));
-      board_->line(rank).port = required(local_endpoint(listeners_.back())).port;
+      status_->line(rank).port = required(local_endpoint(listeners_.back())).port;
     }
   }
 
@@ -169,7 +169,7 @@ private:
       console_.show(shown);
       shown_at_ = now;
     }
-    auto& head = board_->head();
+    auto& head = status_->head();
     if (stop_asked_at_ && !head.done)
       look_for_stop(now);
     if (head.done && !leaving_at_) {
@@ -188,7 +188,7 @@ private:
       return;
     }
     stop_asked_at_ = steady_now();
-    board_->head().stop = true;
+    status_->head().stop = true;
     event({event_kind::stopping, {}});
   }
 
@@ -211,7 +211,7 @@ private:
     for (const auto& line : supervisor_->notices(now))
       event({event_kind::process_waits, {{"text", line}}});
     if (!losses.empty()) {
-      auto& head = board_->head();
+      auto& head = status_->head();
       head.losses.fetch_add(1);
       head.generation.publish(head.losses);
     }
@@ -220,7 +220,7 @@ private:
       over_ = true;
     }
     kill_frozen(now);
-    if (!training_since_ && board_->line(0).training)
+    if (!training_since_ && status_->line(0).training)
       training_since_ = now;
     if (training_since_)
       std::erase_if(options_.kills, [&](const kill_plan& plan) {
@@ -237,9 +237,9 @@ private:
     const auto passed = std::min<time_point>(now - looked_at_, round_max);
     looked_at_ = now;
     for (const auto& [rank, incarnation] : supervisor_->incarnations()) {
-      const auto& line = board_->line(rank.index);
+      const auto& line = status_->line(rank.index);
       auto& known = heard_[rank.index];
-      const heard newest{line.incarnation, line.beats};
+      const heard newest{line.incarnation, line.heartbeats};
       // A rank that has not begun its line is still loading.
       const bool is_silent = newest == known.last && newest.incarnation == incarnation.value;
       known = {newest, is_silent ? known.silent + passed : time_point{0}};
@@ -254,7 +254,7 @@ private:
 
   /// Returns the job's status as a coordinator would report it.
   job_status picture() const {
-    const auto& head = board_->head();
+    const auto& head = status_->head();
     job_status now;
     now.phase = head.done         ? job_phase::finished
                 : training_since_ ? job_phase::training
@@ -262,7 +262,7 @@ private:
     now.checkpoint = head.checkpoint;
     std::uint64_t clock = 0;
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
-      const auto& line = board_->line(rank);
+      const auto& line = status_->line(rank);
       clock = std::max<std::uint64_t>(clock, line.clock);
       member_status status;
       status.member = {role::worker, rank, {line.incarnation}};
@@ -296,14 +296,14 @@ private:
   // -- evaluating: on its own thread, one pass after the other --
 
   void evaluate(time_point now) {
-    auto& head = board_->head();
+    auto& head = status_->head();
     if (evaluating_.valid() && evaluating_.wait_for(0s) == std::future_status::ready)
       take(evaluating_.get(), now);
     if (!evaluating_.valid() && head.offered != head.taken) {
       evaluation_message next;
       next.number = head.epoch;
       evaluating_last_ = head.last;
-      auto all = board_->parameters();
+      auto all = status_->parameters();
       for (const auto& table : job_.tables) {
         const auto own = all.first(static_cast<std::size_t>(table.size()));
         next.parameters.emplace_back(own.begin(), own.end());
@@ -350,13 +350,13 @@ private:
     const auto now = steady_now();
     statistics_.resident_memory("launcher", peak_rss_bytes());
     statistics_.observe(picture(), now);
-    statistics_.began_with(batches_of(board_->head().begun));
+    statistics_.began_with(batches_of(status_->head().begun));
     for (const auto& each : missed_kills(options_.kills))
       event(each);
     console_.show(statistics_.snapshot(now));
     console_.finish();
     supervisor_->kill_all();
-    const auto& head = board_->head();
+    const auto& head = status_->head();
     if (head.done && head.unsaved && failure_.empty())
       failure_ = "the last checkpoint cannot be written: see logs/worker-0.log";
     int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -388,7 +388,7 @@ private:
   run_console console_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
-  std::optional<shared_status> board_;
+  std::optional<shared_status> status_;
   std::optional<kernels::team_memory> memory_;
   std::vector<int> listeners_; ///< By rank; empty where the ranks share memory.
   std::optional<supervisor> supervisor_;

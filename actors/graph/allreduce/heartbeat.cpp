@@ -4,10 +4,11 @@
 
 namespace troupe {
 
-pulse::pulse(std::atomic<std::uint64_t>& beats)
-    : beats_(beats), thread_(detail::thread_without_signals("pulse", [this] { beat(); })) {}
+heartbeat::heartbeat(std::atomic<std::uint64_t>& heartbeats)
+    : heartbeats_(heartbeats),
+      thread_(detail::thread_without_signals("heartbeat", [this] { count(); })) {}
 
-pulse::~pulse() {
+heartbeat::~heartbeat() {
   {
     const std::lock_guard lock{mutex_};
     over_ = true;
@@ -16,10 +17,10 @@ pulse::~pulse() {
   thread_.join();
 }
 
-void pulse::beat() {
+void heartbeat::count() {
   std::unique_lock lock{mutex_};
   while (!ends_.wait_for(lock, interval, [this] { return over_; }))
-    beats_.fetch_add(1);
+    heartbeats_.fetch_add(1);
 }
 
 } // namespace troupe

@@ -10,20 +10,20 @@
 
 namespace troupe {
 
-/// Lifetime: `beats` must stay until the end.
-class pulse {
+/// Lifetime: `heartbeats` must stay until the end.
+class heartbeat {
 public:
   static constexpr std::chrono::milliseconds interval{200};
 
-  explicit pulse(std::atomic<std::uint64_t>& beats);
-  ~pulse();
-  pulse(const pulse&) = delete;
-  pulse& operator=(const pulse&) = delete;
+  explicit heartbeat(std::atomic<std::uint64_t>& heartbeats);
+  ~heartbeat();
+  heartbeat(const heartbeat&) = delete;
+  heartbeat& operator=(const heartbeat&) = delete;
 
 private:
-  void beat();
+  void count();
 
-  std::atomic<std::uint64_t>& beats_;
+  std::atomic<std::uint64_t>& heartbeats_;
   std::mutex mutex_;
   std::condition_variable ends_;
   bool over_ = false;

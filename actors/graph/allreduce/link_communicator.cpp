@@ -102,16 +102,16 @@ public:
         tell_all(all_linked);
       formed_ = meeting_.is_formed();
       if (formed_ || (options_.wanted && !options_.wanted()))
-        tell_waits("team", "");
+        tell_waits("communicator", "");
       if (formed_)
         return {};
       if (options_.wanted && !options_.wanted())
-        return {errc::timed_out, "this team is not wanted any more"};
+        return {errc::timed_out, "this communicator is not wanted any more"};
       const auto now = clock::now();
       if (now >= until)
         return {errc::timed_out, late_text()};
       if (now >= tell_at) {
-        tell_waits("team", "waits for " + missing_text());
+        tell_waits("communicator", "waits for " + missing_text());
         tell_at = now + options_.waiting_told;
       }
       if (now >= retry_at) {
@@ -212,7 +212,7 @@ private:
       if (other >= ranks() || other == rank())
         return;
       if (formed_)
-        return lose(other, "it began anew");
+        return on_rank_lost(other, "it began anew");
       meeting_.opened(other, link);
       forget(other);
       news_.notify_all();
@@ -233,7 +233,7 @@ private:
       if (!other)
         why_not_ = why.text;
       else if (formed_)
-        lose(*other, why.text);
+        on_rank_lost(*other, why.text);
       else
         forget(*other);
       news_.notify_all();
@@ -273,13 +273,14 @@ private:
       options_.waits(topic, text);
   }
 
-  /// Handles the loss of a rank of a formed team: an error unless the rank has ended properly.
-  void lose(std::uint32_t other, const std::string& why) {
+  /// Handles the loss of a rank of a formed communicator: an error unless the rank has ended
+  /// properly.
+  void on_rank_lost(std::uint32_t other, const std::string& why) {
     if (!parted_[other] || (adding() && flow_.awaits(other)))
       fail({errc::peer_lost, rank_name(other) + " is lost: " + why});
   }
 
-  /// Drops messages of a rank that gave up or begins again, as they belong to no team.
+  /// Drops messages of a rank that gave up or begins again, as they belong to no communicator.
   void forget(std::uint32_t other) {
     parted_[other].reset();
     std::erase_if(early_, [&](const early_item& each) { return each.from == other; });

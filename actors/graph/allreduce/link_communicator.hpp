@@ -1,5 +1,5 @@
-// Adds up numbers over a team of ranks, by a schedule. Ranks are processes of one or many hosts,
-// connected by links. Each calls sum() with a buffer of its own, as in kernels::team_member.
+// Adds up numbers over a communicator's ranks, by a schedule. Ranks are processes of one or many
+// hosts, connected by links. Each calls sum() with a buffer of its own, as in kernels::team_member.
 //
 // A chunk travels as a push, so the frames, the arena and the checks of the data path serve it
 // unchanged. It is sent from the buffer itself, and added to the receiver's buffer from the memory
@@ -11,9 +11,9 @@
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
 // Determinism:  the schedules fix every bit, whenever parts become ready on any rank.
-// Errors:       a team that has failed stays failed. Numbers are then undefined, and no longer in
-//               use once finish() returns the error. A rank whose link is lost ends the sums of all
-//               ranks; a rank that hangs ends them at the deadline.
+// Errors:       a communicator that has failed stays failed. Numbers are then undefined, and no
+//               longer in use once finish() returns the error. A rank whose link is lost ends the
+//               sums of all ranks; a rank that hangs ends them at the deadline.
 // Lifetime:     the destructor ends the links, so that the other ranks notice. Before that it waits
 //               at most options.parting for ranks that still add up sums which this rank has
 //               finished. A sum that was begun and not finished fails; its numbers are then no
@@ -50,8 +50,8 @@ struct link_communicator_options {
   std::chrono::milliseconds waiting_told{3'000};
   /// A sum fails if no chunk arrives for this time while the caller waits in finish().
   std::chrono::milliseconds deadline{30'000};
-  /// Time that a team's end waits for ranks that are still adding up. A rank that hangs delays the
-  /// end of the others by it.
+  /// Time that a communicator's end waits for ranks that are still adding up. A rank that hangs
+  /// delays the end of the others by it.
   std::chrono::milliseconds parting{5'000};
   transport_options links;
 };
@@ -59,9 +59,9 @@ struct link_communicator_options {
 /// Thread safety: of one thread.
 class link_communicator final : public kernels::communicator {
 public:
-  /// Forms a team with the other ranks: rank r is at addresses[r]. `listener`: a socket that
-  /// listens at this rank's address; taken. `self`: the hello of links, with equal job and secret
-  /// on all ranks; `from.index` is the rank. Blocks for options.forming at most.
+  /// Forms a communicator with the other ranks: rank r is at addresses[r]. `listener`: a socket
+  /// that listens at this rank's address; taken. `self`: the hello of links, with equal job and
+  /// secret on all ranks; `from.index` is the rank. Blocks for options.forming at most.
   /// Ranks may begin, give up and begin again at any time; ranks that still form wait for them.
   /// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
   /// io_failed, invalid_argument.

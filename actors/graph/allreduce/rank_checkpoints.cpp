@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& board,
+rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& status,
                                    const log_sink& log, const notice_sink& waits,
                                    std::uint64_t clock)
-    : cluster_(cluster), board_(board), log_(log), waits_(waits),
+    : cluster_(cluster), status_(status), log_(log), waits_(waits),
       last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
       written_clock_(clock) {}
 
@@ -69,7 +69,7 @@ result<void> rank_checkpoints::try_to_write(storage::manifest what,
   what.parts = {*std::move(part)};
   if (auto done = storage::commit(directory, what); !done)
     return done;
-  board_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
+  status_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
   // One that cannot be removed costs space only; the next one tries again.
   (void)storage::retain(directory, cluster_.checkpointing.keep);
   return {};

@@ -23,7 +23,7 @@ namespace troupe {
 class rank_checkpoints {
 public:
   /// Borrowed: all references. `clock`: the clock at which this process begins.
-  rank_checkpoints(const cluster_file& cluster, shared_status& board, const log_sink& log,
+  rank_checkpoints(const cluster_file& cluster, shared_status& status, const log_sink& log,
                    const notice_sink& waits, std::uint64_t clock);
 
   /// Returns whether a checkpoint is due, by time or by clocks; false while one is being written.
@@ -39,7 +39,7 @@ private:
   result<void> write(storage::manifest what, std::vector<partition_image> images);
 
   const cluster_file& cluster_;
-  shared_status& board_;
+  shared_status& status_;
   const log_sink& log_;
   const notice_sink& waits_;
   std::uint64_t last_;

@@ -51,16 +51,16 @@ std::shared_ptr<float> room_of(kernels::team_memory* memory, std::uint32_t rank)
 
 class rank_process {
 public:
-  rank_process(const child_identity& who, const cluster_file& cluster, shared_status board,
+  rank_process(const child_identity& who, const cluster_file& cluster, shared_status status,
                const graph& described, const log_sink& log, const notice_sink& waits,
                kernels::team_memory* memory)
-      : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
+      : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(log), waits_(waits), memory_(memory),
         model_(cluster.job, described.make_trainer(who.self.index), who.self.index,
                room_of(memory, who.self.index)),
-        line_(board_.line(who.self.index)) {
+        line_(status_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
-      addresses_.push_back({"127.0.0.1", board_.line(rank).port});
+      addresses_.push_back({"127.0.0.1", status_.line(rank).port});
   }
 
   result<void> run() {
@@ -68,19 +68,19 @@ public:
     if (auto restored = restore(); !restored)
       return restored;
     if (who_.index == 0)
-      checkpoints_.emplace(cluster_, board_, log_, waits_, model_.clock());
+      checkpoints_.emplace(cluster_, status_, log_, waits_, model_.clock());
     while (true) {
-      auto team = form();
-      if (!team)
-        return team.error();
-      team_ = *std::move(team);
+      auto communicator = form();
+      if (!communicator)
+        return communicator.error();
+      communicator_ = *std::move(communicator);
       const auto outcome = take_part();
       if (outcome || permanent_)
         return outcome;
       log_(log_level::warn, outcome.error().text);
-      team_.reset();
+      communicator_.reset();
       // The launcher sees a rank that ended, and publishes it. It kills a rank that hangs later.
-      board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
+      status_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
     }
   }
 
@@ -95,13 +95,13 @@ private:
 
   /// Restores the model from the run that is resumed, or from this run if all ranks were lost.
   result<void> restore() {
-    if (!cluster_.resume && board_.head().checkpoint == 0)
+    if (!cluster_.resume && status_.head().checkpoint == 0)
       return {};
     while (true) {
-      const auto newest = board_.head().checkpoint.load();
+      const auto newest = status_.head().checkpoint.load();
       auto restored = restore_newest();
       // Rank 0 may have written a checkpoint meanwhile, and removed the one that was being read.
-      if (restored || board_.head().checkpoint == newest)
+      if (restored || status_.head().checkpoint == newest)
         return restored;
     }
   }
@@ -123,15 +123,15 @@ private:
       return images.error();
     log_(log_level::info,
          fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
-    if (who_.index == 0 && board_.head().checkpoint == 0)
-      board_.head().begun = newest.clock;
+    if (who_.index == 0 && status_.head().checkpoint == 0)
+      status_.head().begun = newest.clock;
     return model_.restore(*images, newest.clock);
   }
 
   result<std::unique_ptr<kernels::communicator>> form() {
     line_.training = false;
     while (true) {
-      generation_ = board_.head().losses;
+      generation_ = status_.head().losses;
       auto made = memory_ ? form_in_memory() : form_over_links();
       if (made || made.error().code != errc::timed_out)
         return made;
@@ -140,7 +140,7 @@ private:
     }
   }
 
-  bool is_wanted() const { return board_.head().losses == generation_; }
+  bool is_wanted() const { return status_.head().losses == generation_; }
 
   result<std::unique_ptr<kernels::communicator>> form_in_memory() {
     kernels::shared_communicator_options how;
@@ -164,7 +164,7 @@ private:
     std::vector<std::string> names;
     for (const auto rank : missing)
       names.push_back(to_string(process_name{role::worker, rank}));
-    waits_("team", names.empty() ? "" : "waits for " + list_of(names));
+    waits_("communicator", names.empty() ? "" : "waits for " + list_of(names));
   }
 
   result<std::unique_ptr<kernels::communicator>> form_over_links() {
@@ -183,7 +183,7 @@ private:
     return std::unique_ptr<kernels::communicator>{*std::move(made)};
   }
 
-  // -- as a member of a team --
+  // -- as a rank of a communicator --
 
   result<void> take_part() {
     stopping_ = false; // A rank that missed the stop takes another step, which repeats it to all.
@@ -201,7 +201,7 @@ private:
 
   /// Ranks that lack steps get the state of one that lacks none.
   result<void> agree() {
-    const auto clocks = team_->gather(model_.clock());
+    const auto clocks = communicator_->gather(model_.clock());
     if (!clocks)
       return clocks.error();
     const auto newest = std::ranges::max_element(*clocks);
@@ -209,7 +209,7 @@ private:
       return {};
     const auto from = static_cast<std::uint32_t>(newest - clocks->begin());
     auto state = from == who_.index ? model_.state() : std::vector<float>(model_.state_floats());
-    if (auto sent = team_->broadcast(from, state); !sent)
+    if (auto sent = communicator_->broadcast(from, state); !sent)
       return sent;
     if (model_.clock() == *newest)
       return {};
@@ -221,12 +221,12 @@ private:
   }
 
   result<void> step() {
-    if (auto computed = sum_.compute(*team_, board_.head().stop); !computed)
+    if (auto computed = sum_.compute(*communicator_, status_.head().stop); !computed)
       return fail_permanently(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
-    if (auto summed = sum_.finish(*team_); !summed)
+    if (auto summed = sum_.finish(*communicator_); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -260,10 +260,10 @@ private:
 
   /// Offers the parameters to the launcher's evaluation. A pass that ends during one is left out.
   bool offer(bool last) {
-    auto& head = board_.head();
+    auto& head = status_.head();
     if (head.offered != head.taken)
       return false;
-    model_.read_parameters(board_.parameters());
+    model_.read_parameters(status_.parameters());
     head.last = last;
     head.epoch = model_.done().value / cluster_.job.batches_per_epoch();
     head.offered.fetch_add(1);
@@ -274,7 +274,7 @@ private:
   /// may need the state of any other rank.
   result<void> finish() {
     const auto checksum = model_.checksum();
-    const auto all = team_->gather(checksum);
+    const auto all = communicator_->gather(checksum);
     if (!all)
       return all.error();
     if (std::ranges::count(*all, checksum) != std::ssize(*all))
@@ -282,15 +282,15 @@ private:
     if (checkpoints_) {
       checkpoints_->begin(model_);
       const auto saved = checkpoints_->finish();
-      board_.head().unsaved = !saved;
+      status_.head().unsaved = !saved;
       if (!saved)
         log_(log_level::error, "no last checkpoint: " + saved.error().text);
     }
-    if (const auto ready = team_->gather(0); !ready)
+    if (const auto ready = communicator_->gather(0); !ready)
       return ready.error();
     log_(log_level::info,
          fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
-    auto& head = board_.head();
+    auto& head = status_.head();
     while (!head.done) {
       if (head.losses != generation_)
         return {errc::peer_lost, "a rank was lost at the end"};
@@ -312,17 +312,17 @@ private:
   const member_id who_;
   const int listener_;
   const cluster_file& cluster_;
-  shared_status board_;
+  shared_status status_;
   const log_sink& log_;
   const notice_sink& waits_;
   kernels::team_memory* const memory_; ///< Null: ranks add up over links.
   rank_model model_;
   rank_sum sum_{model_};
-  peer_line& line_;
-  pulse pulse_{line_.beats};
+  rank_line& line_;
+  heartbeat heartbeat_{line_.heartbeats};
   std::optional<rank_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;
-  std::unique_ptr<kernels::communicator> team_;
+  std::unique_ptr<kernels::communicator> communicator_;
   std::uint32_t generation_ = 0;
   divergence divergence_;
   bool diverges_ = false;
@@ -337,17 +337,17 @@ result<void> run_rank(const child_identity& who, const cluster_file& cluster,
                       const notice_sink& waits) {
   if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
-  auto board = shared_status::open(options.run_directory);
-  if (!board)
-    return board.error();
+  auto status = shared_status::open(options.run_directory);
+  if (!status)
+    return status.error();
   std::optional<kernels::team_memory> memory;
-  if (board->head().in_memory) {
+  if (status->head().in_memory) {
     auto attached = kernels::team_memory::attach(who.inherited);
     if (!attached)
       return {attached.error().code, with_limits(attached.error().text)};
     memory.emplace(*std::move(attached));
   }
-  return rank_process{who, cluster, *std::move(board),          described,
+  return rank_process{who, cluster, *std::move(status),         described,
                       log, waits,   memory ? &*memory : nullptr}
     .run();
 }

@@ -2,17 +2,17 @@
 
 namespace troupe {
 
-result<void> rank_sum::compute(kernels::communicator& team, bool stop) {
-  team.begin(model_.parts());
-  return model_.compute(stop, [&](std::uint32_t part) { team.ready(part); });
+result<void> rank_sum::compute(kernels::communicator& communicator, bool stop) {
+  communicator.begin(model_.parts());
+  return model_.compute(stop, [&](std::uint32_t part) { communicator.ready(part); });
 }
 
-result<void> rank_sum::finish(kernels::communicator& team) {
-  if (auto summed = team.finish(); !summed || !model_.spoiled())
+result<void> rank_sum::finish(kernels::communicator& communicator) {
+  if (auto summed = communicator.finish(); !summed || !model_.spoiled())
     return summed;
   model_.repeat();
-  team.begin(model_.parts());
-  return team.finish();
+  communicator.begin(model_.parts());
+  return communicator.finish();
 }
 
 } // namespace troupe

@@ -1,8 +1,8 @@
-// Tracks how the ranks of a team come together: which links exist, and which ranks have reported
-// all of theirs. A plain state machine: no socket, no clock.
+// Tracks how the ranks of a communicator come together: which links exist, and which ranks have
+// reported all of theirs. A plain state machine: no socket, no clock.
 //
 // Ranks may begin, give up and begin again at any time, so a link may belong to a rank that has
-// given up. A team is formed once all ranks have reported links with all others.
+// given up. A communicator is formed once all ranks have reported links with all others.
 #pragma once
 
 #include "actors/transport/transport.hpp"
@@ -39,7 +39,7 @@ public:
   /// loss of a link it returns true once more.
   bool take_complete();
   bool is_formed() const { return told_ && !first_missing(); }
-  /// Returns a rank that is missing for a team; nullopt if there is none.
+  /// Returns a rank that is missing for a communicator; nullopt if there is none.
   std::optional<std::uint32_t> first_missing() const;
 
   // -- the links --

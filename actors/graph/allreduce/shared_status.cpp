@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t lines_begin = 1024;
 
 std::size_t parameters_begin(std::uint32_t ranks) {
-  return (lines_begin + ranks * sizeof(peer_line) + 4095) / 4096 * 4096;
+  return (lines_begin + ranks * sizeof(rank_line) + 4095) / 4096 * 4096;
 }
 
 std::filesystem::path file_in(const std::filesystem::path& run_directory) {
@@ -49,7 +49,7 @@ result<shared_status> shared_status::map(const std::filesystem::path& file, std:
   const auto bytes = static_cast<std::size_t>(about.st_size);
   if (bytes < lines_begin)
     return {errc::damaged, "the file is too short: " + file.string()};
-  detail::mapping mapped{opened.get(), 0, bytes, /* writable = */ true};
+  detail::mapped_memory mapped{opened.get(), 0, bytes, /* writable = */ true};
   if (!mapped)
     return problem(file, errno);
   return shared_status{std::move(mapped)};
@@ -64,7 +64,7 @@ result<shared_status> shared_status::create(const std::filesystem::path& run_dir
   head->ranks = ranks;
   head->parameters_count = parameters;
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    new (&made->line(rank)) peer_line;
+    new (&made->line(rank)) rank_line;
   return made;
 }
 
@@ -72,9 +72,9 @@ result<shared_status> shared_status::open(const std::filesystem::path& run_direc
   return map(file_in(run_directory), 0);
 }
 
-peer_line& shared_status::line(std::uint32_t rank) const {
+rank_line& shared_status::line(std::uint32_t rank) const {
   static_assert(sizeof(header) <= lines_begin);
-  return reinterpret_cast<peer_line*>(memory_.data() + lines_begin)[rank];
+  return reinterpret_cast<rank_line*>(memory_.data() + lines_begin)[rank];
 }
 
 std::span<float> shared_status::parameters() const {

@@ -17,7 +17,7 @@
 namespace troupe {
 
 /// Figures of one rank's process since its start.
-struct peer_line {
+struct rank_line {
   std::uint16_t port = 0; ///< Where the rank listens; the launcher sets it before any rank starts.
   std::atomic<std::uint64_t> incarnation{0};
   std::atomic<std::uint64_t> clock{0};   ///< Steps taken.
@@ -30,8 +30,8 @@ struct peer_line {
   std::atomic<std::uint64_t> wait_us{0};  ///< Time of waiting for other ranks and for bytes.
   std::atomic<std::uint64_t> bytes{0};    ///< Bytes sent by the schedule; as many are received.
   std::atomic<std::uint64_t> rss{0};
-  std::atomic<std::uint64_t> beats{0}; ///< Grows while the process is able to run; see pulse.
-  std::atomic<bool> training{false};   ///< The rank is in a team; else it waits for one.
+  std::atomic<std::uint64_t> heartbeats{0}; ///< Grows while the process can run; see heartbeat.
+  std::atomic<bool> training{false}; ///< The rank is in a communicator; else it waits for one.
 };
 
 class shared_status {
@@ -66,14 +66,14 @@ public:
   };
 
   header& head() const { return *reinterpret_cast<header*>(memory_.data()); }
-  peer_line& line(std::uint32_t rank) const;
+  rank_line& line(std::uint32_t rank) const;
   std::span<float> parameters() const;
 
 private:
-  explicit shared_status(detail::mapping memory) : memory_(std::move(memory)) {}
+  explicit shared_status(detail::mapped_memory memory) : memory_(std::move(memory)) {}
   static result<shared_status> map(const std::filesystem::path& file, std::size_t size);
 
-  detail::mapping memory_;
+  detail::mapped_memory memory_;
 };
 
 } // namespace troupe

@@ -1,7 +1,7 @@
 #include "actors/graph/launch/job_client.hpp"
 
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
 #include "base/system/draw_random.hpp"
 #include "serialization/wire.hpp"
@@ -28,10 +28,10 @@ struct job_client::parts {
       : links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, self}, {},
               transport_options{.tls = std::move(tls)}) {
     const auto connect =
-      links.to_coordinator(cluster.coordinator, [board = board](const failure& why) {
-        board->publish({{}, 0, true, why.text});
+      links.to_coordinator(cluster.coordinator, [mailbox = mailbox](const failure& why) {
+        mailbox->publish({{}, 0, true, why.text});
       });
-    observer = spawn_observer(system, self, fingerprint(cluster.job), board, {}, connect);
+    observer = spawn_observer(system, self, fingerprint(cluster.job), mailbox, {}, connect);
   }
 
   ~parts() {
@@ -40,10 +40,10 @@ struct job_client::parts {
   }
 
   member_id self = any_observer();
-  std::shared_ptr<observer_mailbox> board = std::make_shared<observer_mailbox>();
+  std::shared_ptr<observer_mailbox> mailbox = std::make_shared<observer_mailbox>();
   actor_config config{1};
   caf::actor_system system{config};
-  node links;
+  process_links links;
   observer_handle observer;
 };
 
@@ -52,10 +52,10 @@ job_client::job_client(const cluster_file& cluster, std::shared_ptr<const tls_co
 
 job_client::~job_client() = default;
 
-std::optional<job_update> job_client::latest() const { return parts_->board->latest(); }
+std::optional<job_update> job_client::latest() const { return parts_->mailbox->latest(); }
 
 void job_client::request_resize(const resize& what) {
-  parts_->board->update([&](observer_status& report) { report.resize = what; });
+  parts_->mailbox->update([&](observer_status& report) { report.resize = what; });
 }
 
 } // namespace troupe

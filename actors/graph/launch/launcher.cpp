@@ -12,7 +12,7 @@
 #include "actors/graph/report/run_report.hpp"
 #include "actors/graph/report/run_result.hpp"
 #include "actors/graph/run_failed.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
 #include "base/clock.hpp"
@@ -49,7 +49,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Holds results from the thread of evaluations, which may outlive the launcher.
-struct verdict_inbox {
+struct evaluation_inbox {
   std::mutex mutex;
   std::vector<evaluation_message> fresh;
 };
@@ -147,20 +147,21 @@ private:
       connect = local_->coordinator();
       values_ = local_->client(system_);
     } else {
-      node_.emplace(
+      links_.emplace(
         system_, hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_}, nullptr,
         transport_options{.arena_bytes = arena_bytes_of(job_),
                           .tls = certificates_[role::observer]});
-      connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
-        board->publish({{}, 0, true, why.text});
-      });
-      values_ = spawn_router(system_, job_, node_->to_servers());
+      connect =
+        links_->to_coordinator(cluster_.coordinator, [mailbox = mailbox_](const failure& why) {
+          mailbox->publish({{}, 0, true, why.text});
+        });
+      values_ = spawn_router(system_, job_, links_->to_servers());
     }
-    observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
+    observer_ = spawn_observer(system_, self_, fingerprint(job_), mailbox_, values_, connect);
     if (is_main())
       evaluator_ = spawn_evaluator(
         system_, job_, values_, graph_.make_evaluator(),
-        [inbox = verdicts_](evaluation_message x) {
+        [inbox = evaluations_](evaluation_message x) {
           const std::lock_guard lock{inbox->mutex};
           inbox->fresh.push_back(std::move(x));
         },
@@ -190,7 +191,7 @@ private:
       watch_processes(now);
     else
       reap_orphans({});
-    if (const auto news = board_->latest())
+    if (const auto news = mailbox_->latest())
       follow(*news, now);
     take_evaluations(now);
     tell_coordinator();
@@ -279,8 +280,8 @@ private:
   void take_evaluations(time_point now) {
     std::vector<evaluation_message> fresh;
     {
-      const std::lock_guard lock{verdicts_->mutex};
-      fresh.swap(verdicts_->fresh);
+      const std::lock_guard lock{evaluations_->mutex};
+      fresh.swap(evaluations_->fresh);
     }
     for (auto& result : fresh) {
       take_evaluation(result, now, now - started_at_, statistics_, console_);
@@ -298,9 +299,9 @@ private:
   }
 
   void tell_coordinator() {
-    if (watch_->report() == board_->report())
+    if (watch_->report() == mailbox_->report())
       return;
-    board_->update([this](observer_status& report) { report = watch_->report(); });
+    mailbox_->update([this](observer_status& report) { report = watch_->report(); });
     caf::anon_send(observer_, tick_atom_v);
   }
 
@@ -369,12 +370,12 @@ private:
   std::optional<job_monitor> watch_;
   missing_members missing_;
 
-  std::shared_ptr<observer_mailbox> board_ = std::make_shared<observer_mailbox>();
-  std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
+  std::shared_ptr<observer_mailbox> mailbox_ = std::make_shared<observer_mailbox>();
+  std::shared_ptr<evaluation_inbox> evaluations_ = std::make_shared<evaluation_inbox>();
   actor_config config_{threads()};
   caf::actor_system system_{config_};
   std::optional<simulation> simulation_; ///< Only with --simulate.
-  std::optional<node> node_;
+  std::optional<process_links> links_;
   std::optional<local_cluster> local_;
   router_handle values_;
   observer_handle observer_;

@@ -11,7 +11,7 @@
 #include "actors/graph/worker_groups.hpp"
 #include "actors/process_name.hpp"
 #include "actors/roles/coordinator/coordinator_actor.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/roles/server/server_actor.hpp"
 #include "actors/roles/worker/codec_actor.hpp"
 #include "actors/roles/worker/reducer_actor.hpp"
@@ -102,11 +102,11 @@ struct child_process {
   coordinator_connector coordinator(const member_id& beside) {
     if (beside == who)
       return coordinator();
-    others.push_back(
-      std::make_unique<node>(system, introduction(beside), log, how, send_limits{}, waits));
+    others.push_back(std::make_unique<process_links>(system, introduction(beside), log, how,
+                                                     send_limits{}, waits));
     return coordinator_over(*others.back());
   }
-  coordinator_connector coordinator_over(const node& over) const {
+  coordinator_connector coordinator_over(const process_links& over) const {
     return over.to_coordinator(cluster.coordinator,
                                [to = voice](const failure& why) { to.give_up(why.text); });
   }
@@ -152,8 +152,8 @@ struct child_process {
   transport_options how;
   actor_config config;
   caf::actor_system system;
-  node links;
-  std::vector<std::unique_ptr<node>> others;
+  process_links links;
+  std::vector<std::unique_ptr<process_links>> others;
 };
 
 /// Opens the coordinator's store. With etcd, blocks until the process is to lead.
@@ -210,7 +210,7 @@ void run_server_process(child_process& self, const run_options& options) {
     self.system,
     {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpointing.keep});
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
-                     self.links.to_peers()};
+                     self.links.to_replicas()};
   how.apply_batch = options.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
   how.log = self.log;

@@ -55,7 +55,7 @@ constexpr std::array misfits{
 
 } // namespace
 
-result<void> validate_peers(const run_options& options) {
+result<void> validate_allreduce(const run_options& options) {
   if (!options.allreduce)
     return {};
   for (const auto& [option, why] : misfits)

@@ -7,6 +7,6 @@
 namespace troupe {
 
 /// Accepts all options without --sync allreduce. Errors: invalid_argument.
-result<void> validate_peers(const run_options& options);
+result<void> validate_allreduce(const run_options& options);
 
 } // namespace troupe

@@ -192,7 +192,7 @@ result<void> validate(const run_options& options) {
     else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
       return invalid("--kill: the job has only coordinators 0 to "
                      + std::to_string(options.standbys));
-  if (auto fits = validate_peers(options); !fits)
+  if (auto fits = validate_allreduce(options); !fits)
     return fits;
   if (auto right = validate_stragglers(options); !right)
     return right;

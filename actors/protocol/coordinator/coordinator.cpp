@@ -165,7 +165,7 @@ void coordinator::disconnected(const member_id& who, time_point now,
   members_.on_disconnect(who, now);
 }
 
-void coordinator::checkpoint_found(const storage::found& what, time_point now,
+void coordinator::checkpoint_found(const storage::checkpoint_search_result& what, time_point now,
                                    coordinator_effects& effects) {
   const auto is_news = shards_.on_found(what, recovery(now, effects));
   if (!is_news)
@@ -290,7 +290,7 @@ void coordinator::take(const member_id& from, const worker_status& body, time_po
 void coordinator::take(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& mine : body.chains) {
-    if (mine.chain.value >= shards_.all().size() || mine.marks.end().value > job_.batches()) {
+    if (mine.chain.value >= shards_.all().size() || mine.applied.end().value > job_.batches()) {
       notify_once(from, {event_kind::member_inconsistent, {{"member", name_of(from)}}}, effects);
       return;
     }
@@ -360,7 +360,7 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   recovering_ = false;
   bool began = batches().cursor().value > 0;
   for (const auto& shard : shards_.all())
-    began = began || shard.report.marks.end().value > 0;
+    began = began || shard.report.applied.end().value > 0;
   shards_.begin_audit();
   if (began)
     begin_training(now, effects);

@@ -81,7 +81,8 @@ public:
   void tick(time_point now, coordinator_effects& effects);
   /// Notes that a member's connection ended: a hint, not a proof of its death.
   void disconnected(const member_id& member, time_point now, coordinator_effects& effects);
-  void checkpoint_found(const storage::found& what, time_point now, coordinator_effects& effects);
+  void checkpoint_found(const storage::checkpoint_search_result& what, time_point now,
+                        coordinator_effects& effects);
   /// Searches again after 1 s if the error may pass (peer_lost, timed_out, io_failed); other errors
   /// fail the job. An error never makes the job start over.
   void search_failed(const failure& why, time_point now, coordinator_effects& effects);
@@ -142,7 +143,7 @@ private:
 
   // -- coordinator_servers.cpp: presence and placement of servers, added and drained ones --
   bool hear(const member_id& from, const server_status& body, time_point now, effects_ref effects);
-  bool can_be_missed(const member_id& who) const;
+  bool is_dispensable(const member_id& who) const;
   bool acts_in_a_chain(const member_id& who) const;
   void detect_silent_servers(time_point now, effects_ref effects);
   void detect_unheard(const member_id& who, time_point now, effects_ref effects);

@@ -1,4 +1,4 @@
-// The effects of the coordinator: orders that its shell carries out, in their order.
+// The effects of the coordinator, which its shell carries out in their order.
 #pragma once
 
 #include "serialization/messages.hpp"

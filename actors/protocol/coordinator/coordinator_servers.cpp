@@ -80,7 +80,7 @@ void coordinator::detect_unheard(const member_id& who, time_point now, effects_r
   notify({event_kind::server_lost,
           {{"member", name_of(who)}, {"reason", "silent since the coordinator restarted"}}},
          effects);
-  if (mutated(mutation::given_up_not_sent_home))
+  if (mutated(mutation::given_up_not_rejected))
     on_server_lost(who, now, effects);
   else
     on_member_lost(who, "", now, effects); // If it comes after all, it is told to end.
@@ -119,7 +119,7 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
     return true; // It does not know all chains yet; chains that wait for it go on waiting.
   gone_.erase(from.index);
   const auto failed = std::ranges::find_if(body.chains, has_failed);
-  if (failed != body.chains.end() && can_be_missed(from)) {
+  if (failed != body.chains.end() && is_dispensable(from)) {
     notify_once(
       from, {event_kind::server_removed, {{"member", name_of(from)}, {"reason", failed->failed}}},
       effects);
@@ -138,7 +138,7 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
 
 /// Returns whether each of its chains has another member that may go on. A chain that is being
 /// started has none.
-bool coordinator::can_be_missed(const member_id& who) const {
+bool coordinator::is_dispensable(const member_id& who) const {
   const auto may_go_on = [&](const member_id& other) {
     const auto found = servers_.find(other.index);
     const bool failed = found != servers_.end() && found->second.id == other

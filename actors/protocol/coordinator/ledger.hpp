@@ -88,7 +88,7 @@ public:
   /// With `trust_finished`, the first audit that meets a finished batch leaves it alone, since its
   /// status may be on the way. Returns how many were queued.
   std::uint64_t audit(const batch_set& applied, bool trust_finished);
-  /// Begins a new history: only `applied` are applied, and no worker holds a batch.
+  /// Begins a new history: only the batches of `applied` are applied, and no worker holds a batch.
   void roll_back(const batch_set& applied);
 
   const std::vector<lease>& leases_of(worker_id worker) const;

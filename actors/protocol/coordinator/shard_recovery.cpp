@@ -54,7 +54,7 @@ void shard_recovery::on_server_lost(const member_id& who, const recovery_context
     if (shard.head != who)
       continue;
     shard.head.reset();
-    shard.lost_batches = shard.report.marks;
+    shard.lost_batches = shard.report.applied;
     shard.serving = false;
     abandon_cut(context);
   }
@@ -75,7 +75,7 @@ void shard_recovery::hear(const member_id& from, const replica_status& what,
   if (shard.to_begin || shard.head != from || status.generation != active.generation
       || status.config != active.config || !status.complete)
     return;
-  applied_changed_ = applied_changed_ || shard.report.marks != what.marks;
+  applied_changed_ = applied_changed_ || shard.report.applied != what.applied;
   shard.report = what;
   context.schedule.skip_to(std::max(what.part.checkpoint, what.checkpoint_failed));
   if (!shard.serving)
@@ -121,7 +121,8 @@ void shard_recovery::search(const recovery_context& context) {
   context.effects.push_back(find_checkpoint_effect{unreadable_});
 }
 
-result<bool> shard_recovery::on_found(const storage::found& what, const recovery_context& context) {
+result<bool> shard_recovery::on_found(const storage::checkpoint_search_result& what,
+                                      const recovery_context& context) {
   if (!searching_)
     return false;
   if (what.newest && std::ranges::find(unreadable_, what.newest->checkpoint) != unreadable_.end()) {
@@ -264,7 +265,7 @@ void shard_recovery::begin_serving(std::uint32_t index, const recovery_context& 
     return;
   auto before = context.batches.acknowledged();
   before.unite(shard.lost_batches);
-  count_rolled_back(index, before, shard.report.marks, context);
+  count_rolled_back(index, before, shard.report.applied, context);
 }
 
 bool shard_recovery::all_serving() const {
@@ -348,9 +349,9 @@ void shard_recovery::audit_overdue(bool may_audit, const recovery_context& conte
 }
 
 batch_set shard_recovery::applied_by_all() const {
-  auto common = shards_.front().report.marks;
+  auto common = shards_.front().report.applied;
   for (const auto& shard : shards_)
-    common.intersect(shard.report.marks);
+    common.intersect(shard.report.applied);
   return common;
 }
 
@@ -363,7 +364,7 @@ checkpoint_schedule::position shard_recovery::position(const ledger& batches) co
   checkpoint_schedule::position where{batches.settled(), 0};
   for (const auto& shard : shards_) {
     if (bsp_ && shard.serving)
-      where.clock = std::max(where.clock, clocks_of(shard.report.marks));
+      where.clock = std::max(where.clock, clocks_of(shard.report.applied));
   }
   return where;
 }

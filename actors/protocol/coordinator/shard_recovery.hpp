@@ -80,7 +80,8 @@ public:
   void search(const recovery_context& context);
   /// Takes the result of a search. Returns whether it answers the present search. Errors: no
   /// checkpoint can be used although there was one.
-  result<bool> on_found(const storage::found& what, const recovery_context& context);
+  result<bool> on_found(const storage::checkpoint_search_result& what,
+                        const recovery_context& context);
   /// Searches again after 1 s if the error may pass (peer_lost, timed_out, io_failed). Other errors
   /// are returned.
   result<void> on_search_failed(const failure& why, const recovery_context& context);

@@ -357,7 +357,7 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
 
 void straggler_detector::act(const group& all, time_point now, straggler_events& events) {
   std::optional<worker_id> worst;
-  const auto badness = [&](worker_id worker) { // Stuck workers first, then by pace.
+  const auto badness = [&](worker_id worker) { // Stalled workers first, then by pace.
     const auto& seen = slots_.at(worker).seen;
     return std::pair{seen.stalled_long, seen.pace ? seen.pace->seconds_per_sample : 0.0};
   };

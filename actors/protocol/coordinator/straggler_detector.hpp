@@ -148,7 +148,7 @@ struct straggler_event {
 using straggler_events = std::vector<straggler_event>;
 
 /// Units: time per sample between statuses, less the time that the worker was blocked, by the
-/// caller's clock alone. Verdicts are appended to the caller's buffer.
+/// caller's clock alone. Events are appended to the caller's buffer.
 /// Requires: `now` never goes back; tick() is called at least once in options.round, best at once
 /// after the events that came before it. Otherwise the round counts as late.
 /// Errors: none. Calls for workers that did not join, or are evicted, do nothing.

@@ -4,10 +4,10 @@
 
 namespace troupe {
 
-std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
+std::vector<shard_partition> applied_of(const std::vector<partition_image>& images) {
   std::vector<shard_partition> all;
   for (const auto& x : images)
-    all.push_back({x.partition, x.version, x.marks});
+    all.push_back({x.partition, x.version, x.applied});
   return all;
 }
 
@@ -15,7 +15,7 @@ applied_batches::applied_batches(const std::vector<shard_partition>& partitions,
                                  std::size_t tables) {
   for (const shard_partition& p : partitions) {
     version_max_ = std::max(version_max_, p.version);
-    auto applied = p.marks;
+    auto applied = p.applied;
     applied.resize(tables);
     auto found = std::find_if(groups_.begin(), groups_.end(),
                               [&](const group& x) { return x.applied == applied; });

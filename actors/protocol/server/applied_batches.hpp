@@ -15,10 +15,10 @@ namespace troupe {
 struct shard_partition {
   partition_id partition;
   std::uint64_t version = 0;
-  std::vector<batch_set> marks; ///< One for each table of the job.
+  std::vector<batch_set> applied; ///< One for each table of the job.
 };
 
-std::vector<shard_partition> marks_of(const std::vector<partition_image>& images);
+std::vector<shard_partition> applied_of(const std::vector<partition_image>& images);
 
 /// Each push is recorded for all partitions of a server, so partitions differ only where their
 /// checkpoints differed. Partitions that were equal then share one record.

@@ -622,7 +622,7 @@ replica_status replica_host::report() const {
   mine.version = state()->version();
   if (!replica_->is_head())
     return mine;
-  mine.marks = state()->marks();
+  mine.applied = state()->batches_applied();
   mine.clocks = state()->clocks();
   return mine;
 }

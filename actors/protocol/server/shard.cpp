@@ -165,7 +165,7 @@ std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_
   std::vector<table_id> found;
   for (const table_id table : tables)
     if (!is_bsp(table)
-        && (!applied_.contains(table, batch) || mutated(mutation::marks_not_looked_at)))
+        && (!applied_.contains(table, batch) || mutated(mutation::applied_not_looked_at)))
       found.push_back(table);
   std::sort(found.begin(), found.end());
   return found;
@@ -587,7 +587,7 @@ bool shard::holds(request_token token) const {
 
 // -- applied batches --
 
-batch_set shard::marks() const { return applied_.everywhere({job_.batches()}); }
+batch_set shard::batches_applied() const { return applied_.everywhere({job_.batches()}); }
 
 std::vector<shard_partition> shard::partitions() const { return applied_.partitions(version_); }
 

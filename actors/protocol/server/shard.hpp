@@ -125,9 +125,9 @@ struct pull_terms {
 /// some of its batches may be applied, the sum is refused, and its batches may come one by one.
 ///
 /// Determinism: effects are a function of the events; no order depends on an address or a hash.
-/// marks(), partitions(), version() and bsp_clocks() are a function of the entries and of which of
-/// them were discarded, so they are the same on all replicas. clocks() of the leading replica may
-/// be ahead, because it also sees pulls and repeated pushes.
+/// batches_applied(), partitions(), version() and bsp_clocks() are a function of the entries and of
+/// which of them were discarded, so they are the same on all replicas. clocks() of the leading
+/// replica may be ahead, because it also sees pulls and repeated pushes.
 ///
 /// Invariants:
 /// (1) a batch is applied to a (table, partition) at most once: only applied() records it, in the
@@ -139,8 +139,8 @@ struct pull_terms {
 ///     readable until t + 1 was applied. No clock is proposed while one is pending.
 /// (4) every push and pull gets exactly one acknowledge, refuse or answer, or still waits: for a
 ///     pending entry, in an open bsp clock, or as a pull.
-/// (5) only applied() changes marks(), version() and bsp_clocks(): a replica that truncates has a
-///     past state of its shard.
+/// (5) only applied() changes batches_applied(), version() and bsp_clocks(): a replica that
+///     truncates has a past state of its shard.
 class shard {
 public:
   /// Applied batches of bsp tables move by whole clocks, so those of `partitions` must end at a
@@ -218,7 +218,7 @@ public:
 
   // -- for statuses and checkpoints --
   /// Returns the batches applied on all partitions and tables.
-  batch_set marks() const;
+  batch_set batches_applied() const;
   std::vector<shard_partition> partitions() const;
   /// Returns the clocks, ordered by worker. known: heard, or being admitted with this promised
   /// clock.

@@ -136,7 +136,7 @@ struct coordinator_shell {
   }
 
   void run(find_checkpoint_effect& effect) {
-    const auto answer = [this](const storage::found& what) {
+    const auto answer = [this](const storage::checkpoint_search_result& what) {
       coordinator_effects effects;
       decide->checkpoint_found(what, now_of(*self), effects);
       carry_out(effects);

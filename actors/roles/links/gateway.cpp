@@ -83,18 +83,18 @@ struct gateway_shell {
   }
 
   void send(const message& what) {
-    if (auto alive = board.lock())
+    if (auto alive = dispatcher.lock())
       alive->send(link, what);
   }
 
   void close() {
     closed = true;
-    if (auto alive = board.lock())
+    if (auto alive = dispatcher.lock())
       alive->close(link);
   }
 
   pointer self = nullptr;
-  link_dispatcher_ptr board;
+  link_dispatcher_ptr dispatcher;
   link_id link;
   member_id peer;
   kv_service target;
@@ -108,12 +108,12 @@ struct gateway_shell {
 static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
 gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self,
-                                                 link_dispatcher_ptr board, link_id link,
+                                                 link_dispatcher_ptr dispatcher, link_id link,
                                                  const member_id& peer, kv_service target,
                                                  replica_sink replicas) {
   auto& state = self->state;
   state.self = self;
-  state.board = std::move(board);
+  state.dispatcher = std::move(dispatcher);
   state.link = link;
   state.peer = peer;
   state.target = std::move(target);
@@ -131,9 +131,9 @@ gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self,
 
 } // namespace
 
-link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
+link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr dispatcher, link_id link,
                          const member_id& peer, kv_service target, replica_sink replicas) {
-  return system.spawn(run_gateway, std::move(board), link, peer, std::move(target),
+  return system.spawn(run_gateway, std::move(dispatcher), link, peer, std::move(target),
                       std::move(replicas));
 }
 

@@ -28,7 +28,7 @@ constexpr std::uint64_t kept_keys_min = 8;
 /// Decides which list is kept in which slot; the sender's half.
 ///
 /// Invariants:
-/// (1) it holds the lists that the receiver's shelf holds once all requests so far were read. So
+/// (1) it holds the lists that the receiver's key slots hold once all requests so far were read. So
 ///     only requests of class `bulk` use it, as they keep their order.
 /// (2) a slot that a request names or fills is not freed by the same request.
 class key_cache {

@@ -30,8 +30,8 @@ using link_owner =
                    caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
 
 /// Delivers messages of links to their owners. Requests and replies pass through their actors on
-/// the transport's thread, a lane. Statuses and desired state, whose handling may take long, are
-/// handled on the scheduler's threads. Thread-safe.
+/// the transport's thread, by an inline executor. Statuses and desired state, whose handling may
+/// take long, are handled on the scheduler's threads. Thread-safe.
 class link_dispatcher {
 public:
   /// Called on the transport's thread for each accepted link; returns its owner.
@@ -45,7 +45,7 @@ public:
   std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
   troupe::transport& transport() { return *transport_; }
-  /// Ends all links. Actors that hold the switchboard at this moment can still call it.
+  /// Ends all links. Actors that hold the link dispatcher at this moment can still call it.
   void stop() { transport_->stop(); }
 
 private:
@@ -64,7 +64,7 @@ private:
   std::unique_ptr<troupe::transport> transport_;
 };
 
-/// A weak reference for actors: the node owns the switchboard and ends it first.
+/// A weak reference for actors: process_links owns the link dispatcher and ends it first.
 using link_dispatcher_ptr = std::weak_ptr<link_dispatcher>;
 
 /// Returns a failure if values of `bytes` are too long for one message. Such a message would end
@@ -77,22 +77,22 @@ inline std::optional<failure> too_long(std::uint64_t bytes) {
                                          + std::to_string(wire::body_bytes_max)};
 }
 
-/// See node::to_servers.
-kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
+/// See process_links::to_servers.
+kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr dispatcher, endpoint where,
                         member_id whom, const send_limits& limits,
                         std::shared_ptr<push_quota> memory);
 
-/// See node::to_peers.
-replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
-                             member_id whom);
+/// See process_links::to_replicas.
+replica_sink spawn_replica_link(caf::actor_system& system, link_dispatcher_ptr dispatcher,
+                                endpoint where, member_id whom);
 
 /// Spawns the owner of an accepted link, which answers pushes and pulls from `target`. It passes
 /// `peer`'s messages for replicas to `replicas`; null if there are none.
-link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
+link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr dispatcher, link_id link,
                          const member_id& peer, kv_service target, replica_sink replicas);
 
-/// See node::to_coordinator.
-coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr board,
+/// See process_links::to_coordinator.
+coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr dispatcher,
                                 endpoint where, member_handle self,
                                 std::function<void(failure)> refused);
 

@@ -59,7 +59,7 @@ struct remote_shell {
     if (link != which)
       return;
     if (peer.from != whom) { // Another process has the port now.
-      if (auto alive = board.lock())
+      if (auto alive = dispatcher.lock())
         alive->close(which);
       return;
     }
@@ -68,12 +68,12 @@ struct remote_shell {
 
   void lost(link_id which, const failure& why) {
     if (link == which)
-      decide([&](window_effects& effects) { lose(why, effects); });
+      decide([&](window_effects& effects) { on_link_lost(why, effects); });
   }
 
-  void lose(const failure& why, window_effects& effects) {
+  void on_link_lost(const failure& why, window_effects& effects) {
     link.reset();
-    book = key_cache{};
+    cache = key_cache{};
     window->lost(why, effects);
   }
 
@@ -118,19 +118,19 @@ struct remote_shell {
   }
 
   void run(connect_effect&, window_effects& more) {
-    if (auto alive = board.lock())
+    if (auto alive = dispatcher.lock())
       link = alive->connect(where, to_string(process_of(whom)), caf::actor_cast<link_owner>(self));
     else
-      lose({errc::peer_lost, "this process is shutting down"}, more);
+      on_link_lost({errc::peer_lost, "this process is shutting down"}, more);
   }
 
   void run(send_requests_effect& effect, window_effects&) {
-    auto alive = board.lock();
+    auto alive = dispatcher.lock();
     if (!alive || !link)
       return;
     if (shortens_keys)
       for (auto& each : effect.requests.items)
-        book.shorten(each); // Bulk requests leave in this order, or link and book end.
+        cache.shorten(each); // Bulk requests leave in this order, or link and cache end.
     memory->add_sent(alive->send(*link, std::move(effect.requests)));
   }
 
@@ -143,11 +143,11 @@ struct remote_shell {
   }
 
   pointer self = nullptr;
-  link_dispatcher_ptr board;
+  link_dispatcher_ptr dispatcher;
   endpoint where;
   member_id whom;
   std::optional<link_id> link;
-  key_cache book; ///< For the open link.
+  key_cache cache; ///< For the open link.
   bool shortens_keys = true;
   std::shared_ptr<push_quota> memory;
   std::optional<request_window> window;
@@ -162,7 +162,7 @@ struct remote_shell {
 static_assert(!std::is_constructible_v<remote_shell, caf::event_based_actor*>);
 
 remote_shell::handle::behavior_type run_remote(remote_shell::pointer self,
-                                               link_dispatcher_ptr board, endpoint where,
+                                               link_dispatcher_ptr dispatcher, endpoint where,
                                                member_id whom, const send_limits& limits,
                                                std::shared_ptr<push_quota> memory) {
   auto& state = self->state;
@@ -170,7 +170,7 @@ remote_shell::handle::behavior_type run_remote(remote_shell::pointer self,
   state.memory = std::move(memory);
   state.window.emplace(request_window_options{limits.window_bytes, request_timeout}, state.memory);
   state.self = self;
-  state.board = std::move(board);
+  state.dispatcher = std::move(dispatcher);
   state.where = std::move(where);
   state.whom = whom;
   return {
@@ -186,10 +186,10 @@ remote_shell::handle::behavior_type run_remote(remote_shell::pointer self,
 
 } // namespace
 
-kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
+kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr dispatcher, endpoint where,
                         member_id whom, const send_limits& limits,
                         std::shared_ptr<push_quota> memory) {
-  return system.spawn(run_remote, std::move(board), std::move(where), whom, limits,
+  return system.spawn(run_remote, std::move(dispatcher), std::move(where), whom, limits,
                       std::move(memory));
 }
 

@@ -22,7 +22,7 @@ struct uplink_shell {
 
   void forward(const status_message& what) {
     if (is_open) {
-      if (auto alive = board.lock())
+      if (auto alive = dispatcher.lock())
         alive->send(*link, what);
     } else {
       waiting = what;
@@ -33,7 +33,7 @@ struct uplink_shell {
   void connect() {
     if (link || pausing || turned_away)
       return;
-    if (auto alive = board.lock())
+    if (auto alive = dispatcher.lock())
       link = alive->connect(where, "the coordinator", caf::actor_cast<link_owner>(self));
   }
 
@@ -41,7 +41,7 @@ struct uplink_shell {
     if (link != which)
       return;
     if (peer.from.role != role::coordinator) {
-      if (auto alive = board.lock())
+      if (auto alive = dispatcher.lock())
         alive->close(which);
       return lost(which, {errc::untrusted, to_string(where) + " is no coordinator"});
     }
@@ -74,7 +74,7 @@ struct uplink_shell {
   }
 
   pointer self = nullptr;
-  link_dispatcher_ptr board;
+  link_dispatcher_ptr dispatcher;
   endpoint where;
   member_handle target;
   std::function<void(failure)> refused;
@@ -91,12 +91,12 @@ struct uplink_shell {
 static_assert(!std::is_constructible_v<uplink_shell, caf::event_based_actor*>);
 
 uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self,
-                                               link_dispatcher_ptr board, endpoint where,
+                                               link_dispatcher_ptr dispatcher, endpoint where,
                                                member_handle target,
                                                std::function<void(failure)> refused) {
   auto& state = self->state;
   state.self = self;
-  state.board = std::move(board);
+  state.dispatcher = std::move(dispatcher);
   state.where = std::move(where);
   state.target = std::move(target);
   state.refused = std::move(refused);
@@ -115,10 +115,10 @@ uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self,
 
 } // namespace
 
-coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr board,
+coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr dispatcher,
                                 endpoint where, member_handle self,
                                 std::function<void(failure)> refused) {
-  return system.spawn(run_uplink, std::move(board), std::move(where), std::move(self),
+  return system.spawn(run_uplink, std::move(dispatcher), std::move(where), std::move(self),
                       std::move(refused));
 }
 

@@ -44,26 +44,26 @@ struct evaluator_state {
   }
 
   evaluation_message evaluate(std::uint64_t number, const pull_reply& answer) {
-    evaluation_message verdict;
-    verdict.number = number;
+    evaluation_message evaluation;
+    evaluation.number = number;
     std::vector<std::span<const float>> spans;
     for (const auto& table : job.tables)
-      verdict.parameters.emplace_back(table.size());
+      evaluation.parameters.emplace_back(table.size());
     for (const auto& x : answer.pieces)
-      std::memcpy(verdict.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
+      std::memcpy(evaluation.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
                   x.where.count * sizeof(float));
     for (const auto& x : answer.rows)
-      verdict.parameters[x.where.table.value].assign(x.values.get(),
-                                                     x.values.get() + x.where.floats());
-    for (const auto& table : verdict.parameters)
+      evaluation.parameters[x.where.table.value].assign(x.values.get(),
+                                                        x.values.get() + x.where.floats());
+    for (const auto& table : evaluation.parameters)
       spans.emplace_back(table);
     try {
       if (model)
-        verdict.found = model->evaluate(spans);
+        evaluation.found = model->evaluate(spans);
     } catch (...) {
-      verdict.failed = exception_text();
+      evaluation.failed = exception_text();
     }
-    return verdict;
+    return evaluation;
   }
 
   job_spec job;

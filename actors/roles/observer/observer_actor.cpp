@@ -25,14 +25,14 @@ struct observer_shell {
       view_config = mine->view.config;
       self->send(values, view_atom_v, mine->view);
     }
-    board->publish({*mine, what.term, what.stop, what.failed, what.sequence});
+    mailbox->publish({*mine, what.term, what.stop, what.failed, what.sequence});
   }
 
-  void send_report() { port.send(board->report()); }
+  void send_report() { port.send(mailbox->report()); }
 
   pointer self = nullptr;
   member_port port;
-  std::shared_ptr<observer_mailbox> board;
+  std::shared_ptr<observer_mailbox> mailbox;
   router_handle values;
   config_id view_config;
 
@@ -43,13 +43,13 @@ static_assert(!std::is_constructible_v<observer_shell, caf::event_based_actor*>)
 
 observer_shell::handle::behavior_type run_observer(observer_shell::pointer self, member_id id,
                                                    std::uint64_t job,
-                                                   std::shared_ptr<observer_mailbox> board,
+                                                   std::shared_ptr<observer_mailbox> mailbox,
                                                    router_handle values,
                                                    const coordinator_connector& connect) {
   auto& state = self->state;
   state.self = self;
   state.port.open(self, id, job, connect);
-  state.board = std::move(board);
+  state.mailbox = std::move(mailbox);
   state.values = std::move(values);
   self->send(self, step_atom_v);
   return {
@@ -65,9 +65,9 @@ observer_shell::handle::behavior_type run_observer(observer_shell::pointer self,
 } // namespace
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
-                               std::shared_ptr<observer_mailbox> board, router_handle values,
+                               std::shared_ptr<observer_mailbox> mailbox, router_handle values,
                                coordinator_connector connect) {
-  return system.spawn(run_observer, self, job, std::move(board), std::move(values),
+  return system.spawn(run_observer, self, job, std::move(mailbox), std::move(values),
                       std::move(connect));
 }
 

@@ -79,7 +79,7 @@ result<void> shared_tables::apply(const push_request& what) {
                                          {x.values.get(), x.where.count}, options);
   }
   const std::lock_guard lock{mutex_};
-  marks_.insert(what.step.batch);
+  applied_.insert(what.step.batch);
   ++counters_.applied;
   return {};
 }
@@ -100,9 +100,9 @@ result<std::vector<piece>> shared_tables::read(const std::vector<range>& ranges)
   return copies;
 }
 
-batch_set shared_tables::marks() const {
+batch_set shared_tables::batches_applied() const {
   const std::lock_guard lock{mutex_};
-  return marks_;
+  return applied_;
 }
 
 server_counters shared_tables::counters() const {
@@ -178,7 +178,7 @@ struct hogwild_server_state {
       replica_status mine;
       mine.chain = chain;
       mine.status = {newest.generation, record.active.config, newest.config, true, false};
-      mine.marks = tables->marks();
+      mine.applied = tables->batches_applied();
       mine.clocks = workers;
       for (auto& x : mine.clocks)
         x.known = true;

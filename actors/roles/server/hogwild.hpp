@@ -32,7 +32,7 @@ public:
   result<std::vector<piece>> read(const std::vector<range>& ranges);
 
   const job_spec& job() const { return job_; }
-  batch_set marks() const;
+  batch_set batches_applied() const;
   server_counters counters() const;
 
 private:
@@ -44,7 +44,7 @@ private:
   std::vector<std::unique_ptr<table>> tables_;
   std::shared_ptr<buffer_pool> pool_;
   mutable std::mutex mutex_; ///< Guards the members below, not the values.
-  batch_set marks_;
+  batch_set applied_;
   server_counters counters_;
 };
 

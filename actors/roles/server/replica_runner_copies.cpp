@@ -93,7 +93,7 @@ void replica_runner::install(const member_id& from) {
       return host_.copy_failed();
     const auto& first = copy.first();
     loaded_ = *std::move(read);
-    host_.copied({first.config, first.index, first.clock_max, marks_of(*images)}, now(), effects);
+    host_.copied({first.config, first.index, first.clock_max, applied_of(*images)}, now(), effects);
     copy_images_ = *std::move(images);
   });
 }

@@ -109,7 +109,7 @@ void replica_runner::restored(std::uint64_t load, const std::vector<partition_im
   auto read = table_store::restored(host_.desired().job, images, context_->pool);
   if (!read)
     return load_failed(load, read.error());
-  loaded(load, *std::move(read), marks_of(images));
+  loaded(load, *std::move(read), applied_of(images));
 }
 
 void replica_runner::run(recall_effect& effect, host_effects&) {

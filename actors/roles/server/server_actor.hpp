@@ -47,7 +47,7 @@ struct server_options {
 /// Is a kv, a replica_sink and a member.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
-/// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
+/// Lifetime:  until desired_state::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: a few for each worker. Values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned). Values of a
 ///            chain that it has left stay for half a minute.

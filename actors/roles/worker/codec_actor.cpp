@@ -19,7 +19,7 @@ namespace troupe {
 
 namespace {
 
-// The router retries after failovers, so only a cluster that is stuck for good exceeds this.
+// The router retries after failovers, so only a cluster that is stalled for good exceeds this.
 constexpr std::chrono::minutes request_end{10};
 
 // -- the pushing end --

@@ -18,7 +18,7 @@ namespace troupe {
 
 namespace {
 
-// The router behind it retries requests after failovers, so only a cluster that is stuck for good
+// The router behind it retries requests after failovers, so only a cluster that is stalled for good
 // exceeds this.
 constexpr std::chrono::minutes forward_timeout{10};
 

@@ -22,7 +22,7 @@ namespace troupe {
 
 namespace {
 
-// A step waits for other workers and for servers being replaced. Only a cluster that is stuck for
+// A step waits for other workers and for servers being replaced. Only a cluster that is stalled for
 // good exceeds this.
 constexpr std::chrono::minutes step_timeout{10};
 // Gradients in a row that cannot be read from their device, after which the device counts as lost.

@@ -25,7 +25,8 @@ struct worker_options {
   std::function<std::chrono::nanoseconds()> slowness{};
   /// False: the trainer computes on the scheduler's threads, where it keeps other actors waiting.
   bool own_thread = true;
-  /// Returns the time that its requests have waited for links (node.hpp); null: there are no links.
+  /// Returns the time that its requests have waited for links (process_links.hpp); null: there are
+  /// no links.
   std::function<std::chrono::nanoseconds()> window_wait{};
   /// Returns the bytes of its requests and their replies on links; null: there are no links.
   std::function<request_traffic()> traffic{};
@@ -40,7 +41,7 @@ struct worker_options {
 
 /// Spawns a worker, which is a member. Its trainer computes in a gradient actor of its own.
 ///
-/// Lifetime:  until orders::stop; the gradient actor ends with it.
+/// Lifetime:  until desired_state::stop; the gradient actor ends with it.
 /// Capacity:  values of pipeline.ahead_max + 1 pulls (delta_pulls: one more), gradients of
 ///            pipeline.pushes_in_flight_max + 2 batches.
 /// `values`:  receives each new view; the worker is its only user.

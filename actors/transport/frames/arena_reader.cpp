@@ -13,8 +13,8 @@ namespace troupe::detail {
 
 struct arena_reader::memory {
   arena_layout layout;
-  mapping words; ///< Writable.
-  mapping slots; ///< Granules from layout.first on; read-only.
+  mapped_memory words; ///< Writable.
+  mapped_memory slots; ///< Granules from layout.first on; read-only.
 };
 
 namespace {

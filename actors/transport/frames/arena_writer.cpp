@@ -40,7 +40,7 @@ std::unique_ptr<arena_writer> arena_writer::make(std::size_t size_bytes) {
   descriptor memory = make_memory(size_bytes);
   if (!memory)
     return nullptr;
-  mapping whole{memory.get(), 0, size_bytes, true};
+  mapped_memory whole{memory.get(), 0, size_bytes, true};
   if (!whole)
     return nullptr;
   std::unique_ptr<arena_writer> made{
@@ -51,7 +51,7 @@ std::unique_ptr<arena_writer> arena_writer::make(std::size_t size_bytes) {
   return made;
 }
 
-arena_writer::arena_writer(descriptor memory, mapping whole, std::size_t size_bytes)
+arena_writer::arena_writer(descriptor memory, mapped_memory whole, std::size_t size_bytes)
     : layout_(size_bytes), memory_(std::move(memory)), whole_(std::move(whole)),
       granules_(layout_.first, layout_.granules), populated_(0) {}
 

@@ -46,7 +46,7 @@ public:
   void trim();
 
 private:
-  arena_writer(descriptor memory, mapping whole, std::size_t size_bytes);
+  arena_writer(descriptor memory, mapped_memory whole, std::size_t size_bytes);
 
   struct slot {
     std::uint32_t first;
@@ -60,7 +60,7 @@ private:
 
   const arena_layout layout_;
   descriptor memory_;
-  const mapping whole_;
+  const mapped_memory whole_;
 
   std::mutex mutex_;
   slot_allocator granules_;

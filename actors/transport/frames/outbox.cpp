@@ -17,8 +17,8 @@ constexpr std::chrono::microseconds cork_time_max{20};
 
 } // namespace
 
-outbox::chunk::chunk(const chunk_header& what)
-    : header_bytes(chunk_header_bytes), traffic(what.traffic), piece_left(what.length) {
+outbox::fragment::fragment(const fragment_header& what)
+    : header_bytes(fragment_header_bytes), traffic(what.traffic), piece_left(what.length) {
   std::ranges::copy(encode(what), header.begin());
 }
 
@@ -82,7 +82,7 @@ void outbox::signal(bool arena_mapped) {
   const std::scoped_lock lock{mutex_};
   if (failed_ != state::drained)
     return;
-  signals_.push_back(chunk{{.arena_mapped = arena_mapped}});
+  signals_.push_back(fragment{{.arena_mapped = arena_mapped}});
   write(flush_budget_bytes);
 }
 
@@ -187,8 +187,8 @@ void outbox::write(std::size_t budget_bytes) {
   update_interest();
 }
 
-/// Cuts the next chunks, highest class first. Unwritten chunks are cut anew the next time, when a
-/// higher class may wait.
+/// Cuts the next fragments, highest class first. Unwritten fragments are cut anew the next time,
+/// when a higher class may wait.
 void outbox::gather(gather_list& parts, std::size_t size_max) {
   plan planned;
   for (std::size_t i = 0; i < traffic_classes; ++i) {
@@ -197,22 +197,22 @@ void outbox::gather(gather_list& parts, std::size_t size_max) {
   }
   planned_.clear();
   gather(begun_, planned, parts, size_max);
-  for (const chunk& each : signals_)
+  for (const fragment& each : signals_)
     gather(each, planned, parts, size_max);
   for (std::size_t i = 0; i < traffic_classes;) {
     if (parts.full() || parts.size_bytes() >= size_max)
       return;
-    const std::size_t length = std::min(planned.bytes_left[i], chunk_bytes_max);
+    const std::size_t length = std::min(planned.bytes_left[i], fragment_bytes_max);
     if (length == 0) {
       ++i;
       continue;
     }
-    const chunk_header header{static_cast<std::uint32_t>(length), static_cast<traffic_class>(i)};
+    const fragment_header header{static_cast<std::uint32_t>(length), static_cast<traffic_class>(i)};
     gather(planned_.emplace_back(header), planned, parts, size_max);
   }
 }
 
-void outbox::gather(const chunk& from, plan& planned, gather_list& parts,
+void outbox::gather(const fragment& from, plan& planned, gather_list& parts,
                     std::size_t size_max) const {
   if (parts.full() || parts.size_bytes() >= size_max)
     return;
@@ -227,7 +227,7 @@ void outbox::gather(const chunk& from, plan& planned, gather_list& parts,
 void outbox::commit(std::size_t size_bytes) {
   while (size_bytes != 0) {
     if (begun_.done()) {
-      std::deque<chunk>& next = signals_.empty() ? planned_ : signals_;
+      std::deque<fragment>& next = signals_.empty() ? planned_ : signals_;
       begun_ = next.front();
       next.pop_front();
     }

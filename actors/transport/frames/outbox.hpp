@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/transport/frames/arena_writer.hpp"
-#include "actors/transport/frames/chunk.hpp"
+#include "actors/transport/frames/fragment.hpp"
 #include "actors/transport/frames/frame_queue.hpp"
 #include "actors/transport/frames/preamble.hpp"
 #include "actors/transport/streams/poller.hpp"
@@ -28,7 +28,7 @@ namespace troupe::detail {
 ///
 /// Invariants:
 /// (1) Frames of a class leave whole and in the order of send(); held_ is empty once open.
-/// (2) A chunk that was begun is finished before another one begins. It always can be: its bytes
+/// (2) A fragment that was begun is finished before another one begins. It always can be: its bytes
 ///     are in the queue of its class.
 /// (3) EPOLLOUT is requested after a write that left bytes. For frames corked since, flush()
 ///     requests it.
@@ -63,7 +63,7 @@ public:
   void begin(const preamble& first);
   /// Sends a hello or a refusal ahead of all frames of send().
   void send_first(wire::frame frame);
-  /// Sends a chunk without a piece, as a sign of life.
+  /// Sends a fragment without a piece, as a sign of life.
   void signal(bool arena_mapped);
   /// Queues the frames held back, once the peer is accepted.
   void open();
@@ -81,11 +81,11 @@ public:
 
 private:
   /// The bytes written between two pieces of frames, and the piece that follows them.
-  struct chunk {
-    chunk() = default;
-    explicit chunk(const chunk_header& what);
+  struct fragment {
+    fragment() = default;
+    explicit fragment(const fragment_header& what);
 
-    std::array<std::byte, preamble_bytes> header{}; ///< A chunk's header, or a preamble.
+    std::array<std::byte, preamble_bytes> header{}; ///< A fragment's header, or a preamble.
     std::size_t header_bytes = 0;
     std::size_t header_sent = 0;
     traffic_class traffic = traffic_class::control;
@@ -96,7 +96,7 @@ private:
   /// How far the queues of all classes have been gathered.
   struct plan {
     std::array<frame_queue::cursor, traffic_classes> at;
-    std::array<std::size_t, traffic_classes> bytes_left; ///< Bytes in no chunk yet.
+    std::array<std::size_t, traffic_classes> bytes_left; ///< Bytes in no fragment yet.
   };
 
   // These members require the lock.
@@ -105,7 +105,7 @@ private:
   bool busy() const;
   void write(std::size_t budget_bytes);
   void gather(gather_list& parts, std::size_t size_max);
-  void gather(const chunk& from, plan& planned, gather_list& parts, std::size_t size_max) const;
+  void gather(const fragment& from, plan& planned, gather_list& parts, std::size_t size_max) const;
   void commit(std::size_t size_bytes);
   void fail(state how, int error);
   void update_interest();
@@ -131,9 +131,9 @@ private:
   std::size_t unsent_bytes_ = 0; ///< Bytes of frames held back or queued.
   std::vector<std::pair<traffic_class, wire::frame>> held_;
   std::array<frame_queue, traffic_classes> queues_;
-  chunk begun_;               ///< Sent first; done() if there is none.
-  std::deque<chunk> signals_; ///< Chunks without pieces, sent before the classes.
-  std::deque<chunk> planned_; ///< Scratch of one write; a deque, because headers must not move.
+  fragment begun_;               ///< Sent first; done() if there is none.
+  std::deque<fragment> signals_; ///< Fragments without pieces, sent before the classes.
+  std::deque<fragment> planned_; ///< Scratch of one write; a deque, because headers must not move.
   clock::time_point last_write_ = clock::now();
 };
 

@@ -15,7 +15,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// The system's default holds less than one chunk. Measured, 1 MiB moves half as much again.
+/// The system's default holds less than one fragment. Measured, 1 MiB moves half as much again.
 constexpr int send_buffer_bytes = 1 << 20;
 
 std::optional<ucred> credentials(const descriptor& socket) {

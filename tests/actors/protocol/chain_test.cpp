@@ -166,7 +166,7 @@ TEST_CASE("of what seems lost the first is sent again, more and more seldom") {
     CHECK(head.tick(499ms).empty()); // The tail may be as slow with the other entries.
     CHECK(head.tick(1ms) == lines{"append 2 to 1 final 1"});
   }
-  SUBCASE("at last in quarters of the time after which it says that it is stuck") {
+  SUBCASE("at last in quarters of the time after which it says that it is stalled") {
     head.tick(400ms);
     CHECK(head.tick(499ms).empty());
     CHECK(head.tick(1ms) == lines{"append 1 to 1"});
@@ -359,7 +359,7 @@ TEST_CASE("who waits too long for its successor says so, until that one has some
   CHECK_FALSE(head.decide.status().stalled);
 }
 
-TEST_CASE("of three only the one is stuck whose successor says nothing") {
+TEST_CASE("of three only the one is stalled whose successor says nothing") {
   for (const bool joins : {false, true}) {
     CAPTURE(joins);
     const auto present = joins ? config(1, {0, 1}, 2) : config(1, {0, 1, 2});

@@ -111,8 +111,8 @@ TEST_CASE("what a replica kept makes the state that it had") {
   CHECK(same_bytes(content(*past->values), content(*live.values)));
   REQUIRE(past->partitions.size() == 4);
   CHECK(past->partitions[0].version == live.state.version());
-  CHECK(past->partitions[0].marks[0] == live.state.partitions()[0].marks[0]);
-  CHECK_FALSE(past->partitions[0].marks[0].contains({5}));
+  CHECK(past->partitions[0].applied[0] == live.state.partitions()[0].applied[0]);
+  CHECK_FALSE(past->partitions[0].applied[0].contains({5}));
 }
 
 TEST_CASE("a bsp clock that was applied last can be read as before it") {

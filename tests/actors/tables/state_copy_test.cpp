@@ -70,7 +70,7 @@ void check_equal(const std::vector<partition_image>& a, const std::vector<partit
   for (std::size_t i = 0; i < a.size(); ++i) {
     CHECK(a[i].partition == b[i].partition);
     CHECK(a[i].version == b[i].version);
-    CHECK(a[i].marks == b[i].marks);
+    CHECK(a[i].applied == b[i].applied);
     CHECK(versions_of({a[i]}) == versions_of({b[i]}));
     REQUIRE(a[i].blocks.size() == b[i].blocks.size());
     for (std::size_t k = 0; k < a[i].blocks.size(); ++k) {
@@ -224,7 +224,7 @@ TEST_CASE("replicas that took the same steps agree on the versions of their slab
   const auto pool = std::make_shared<buffer_pool>();
   const std::vector<partition_id> here{{0}, {1}, {2}, {3}};
   table_store often{job, here, pool}, seldom{job, here, pool};
-  const auto marks = fresh(job, {0, 1, 2, 3});
+  const auto partitions = fresh(job, {0, 1, 2, 3});
   const auto keys =
     std::make_shared<std::vector<std::uint64_t>>(std::initializer_list<std::uint64_t>{3, 7, 8, 21});
   push_request push;
@@ -237,13 +237,13 @@ TEST_CASE("replicas that took the same steps agree on the versions of their slab
   for (int i = 0; i < 3; ++i) {
     step(often);
     step(seldom);
-    (void)often.pin(marks);
+    (void)often.pin(partitions);
   }
-  const auto held = versions_of(seldom.pin(marks));
+  const auto held = versions_of(seldom.pin(partitions));
   REQUIRE_FALSE(held.empty());
-  CHECK(versions_of(often.pin(marks)) == held);
+  CHECK(versions_of(often.pin(partitions)) == held);
   step(often);
-  const auto later = versions_of(often.pin(marks));
+  const auto later = versions_of(often.pin(partitions));
   REQUIRE(later.size() == held.size());
   for (std::size_t i = 0; i < held.size(); ++i)
     CHECK(later[i].version > held[i].version);

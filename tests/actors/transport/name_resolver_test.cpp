@@ -144,7 +144,7 @@ TEST_CASE("a_name_that_takes_long_holds_up_no_other_link") {
     if (opened++ != 0)
       return;
     client->connect(
-      {"slow.example", where.port}); // This runs on the transport's thread, as lane actors do.
+      {"slow.example", where.port}); // This runs on the transport's thread, as its actors do.
     asked.set_value();
   };
   client = std::make_unique<transport>(hello_of(), events, options_with(names));

@@ -1,5 +1,5 @@
 // Tests messages on open links: intact, in order, kept alive.
-#include "actors/transport/frames/chunk_reader.hpp"
+#include "actors/transport/frames/fragment_reader.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
 #include "doctest/doctest.h"
@@ -164,7 +164,7 @@ TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
   server.links.send(server.only_link(), reply_message{2, {push_reply{}, {}}});
   server.links.send(server.only_link(), status_message{});
   buffer_pool pool;
-  detail::chunk_reader reader{pool};
+  detail::fragment_reader reader{pool};
   reader.admit(nullptr);
   std::vector<std::string> order;
   std::size_t skip = detail::preamble_bytes; // The hello follows.
@@ -213,7 +213,7 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   for (const message& each : sent) {
     const auto bytes = bytes_of(each);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
-    append(stream, encode(detail::chunk_header{})); // A sign of life between frames.
+    append(stream, encode(detail::fragment_header{})); // A sign of life between frames.
   }
   std::minstd_rand random{5};
   for (std::size_t at = 0; at < stream.size();) {
@@ -268,7 +268,7 @@ TEST_CASE("what_little_a_callback_sends_leaves_together_when_the_round_has_settl
   while (bytes < all && peer.readable(10s))
     bytes += peer.receive().size();
   CHECK(bytes > all);
-  CHECK(bytes <= all + count * detail::chunk_header_bytes);
+  CHECK(bytes <= all + count * detail::fragment_header_bytes);
   CHECK(own_thread);
   CHECK(settled == 1);
 }

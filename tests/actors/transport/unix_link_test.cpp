@@ -1,6 +1,6 @@
 // Tests links between processes of one host: their choice of socket, and hostile peers.
 #include "actors/transport/frames/arena_writer.hpp"
-#include "actors/transport/frames/chunk_reader.hpp"
+#include "actors/transport/frames/fragment_reader.hpp"
 #include "actors/transport/streams/unix_stream.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
@@ -83,7 +83,7 @@ public:
   /// silent.
   bool arena_was_mapped(std::chrono::milliseconds silence) const {
     buffer_pool pool;
-    detail::chunk_reader reader{pool};
+    detail::fragment_reader reader{pool};
     reader.admit(nullptr);
     std::size_t skip = detail::preamble_bytes;
     pollfd waited{socket_.get(), POLLIN, 0};
@@ -119,7 +119,7 @@ std::vector<std::byte> push_in_slot(std::uint32_t slot, std::size_t count) {
   const wire::frame made = wire::encode(push_of(1, count));
   std::vector<std::byte> head = made.head;
   std::memcpy(head.data() + detail::slot_number_offset, &slot, sizeof slot);
-  return chunks_of(traffic_class::bulk, head);
+  return fragments_of(traffic_class::bulk, head);
 }
 
 descriptor sealed_memory(std::size_t size_bytes) {

@@ -154,10 +154,10 @@ TEST_CASE("all_ranks_get_the_sum_in_the_order_of_the_implementation") {
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u})
     with_each(ranks, [&](place& where) {
       on_ranks(ranks, [&](std::uint32_t rank) -> std::string {
-        auto team = where.form(rank, 0);
-        if (!team)
-          return team.error().text;
-        if ((*team)->rank() != rank || (*team)->ranks() != ranks)
+        auto communicator = where.form(rank, 0);
+        if (!communicator)
+          return communicator.error().text;
+        if ((*communicator)->rank() != rank || (*communicator)->ranks() != ranks)
           return "other numbers of ranks";
         for (const auto count : counts) {
           std::vector<std::vector<float>> all;
@@ -165,7 +165,7 @@ TEST_CASE("all_ranks_get_the_sum_in_the_order_of_the_implementation") {
             all.push_back(begin_of(other, count, 0));
           const auto numbers = where.numbers(rank).first(count);
           std::ranges::copy(all[rank], numbers.begin());
-          if (const auto summed = (*team)->sum(numbers); !summed)
+          if (const auto summed = (*communicator)->sum(numbers); !summed)
             return summed.error().text;
           if (!std::ranges::equal(numbers, where.expected(all)))
             return "other bytes of " + std::to_string(count);
@@ -180,9 +180,9 @@ TEST_CASE("parts_get_their_sums_in_whatever_order_they_become_ready") {
   constexpr std::array<std::size_t, 4> sizes{300'000, 1, 40'000, 0};
   with_each(ranks, [&](place& where) {
     on_ranks(ranks, [&](std::uint32_t rank) -> std::string {
-      auto team = where.form(rank, 0);
-      if (!team)
-        return team.error().text;
+      auto communicator = where.form(rank, 0);
+      if (!communicator)
+        return communicator.error().text;
       std::mt19937 random{rank};
       for (std::size_t round = 0; round < 10; ++round) {
         std::vector<std::span<float>> parts;
@@ -191,15 +191,15 @@ TEST_CASE("parts_get_their_sums_in_whatever_order_they_become_ready") {
           parts.push_back(where.numbers(rank).subspan(at, size));
           at += (size + 15) / 16 * 16;
         }
-        (*team)->begin(parts);
+        (*communicator)->begin(parts);
         for (auto part = static_cast<std::uint32_t>(sizes.size()); part-- > 0;) {
           std::ranges::copy(begin_of(rank, sizes[part], round), parts[part].begin());
           if (random() % 3 == 0)
             std::this_thread::sleep_for(1ms);
           if (part > 0 && random() % 4 > 0)
-            (*team)->ready(part);
+            (*communicator)->ready(part);
         }
-        if (const auto summed = (*team)->finish(); !summed)
+        if (const auto summed = (*communicator)->finish(); !summed)
           return summed.error().text;
         for (std::size_t i = 0; i < sizes.size(); ++i) {
           std::vector<std::vector<float>> all;
@@ -219,16 +219,16 @@ TEST_CASE("all_ranks_get_one_number_of_each_and_the_roots_numbers_bit_for_bit") 
   constexpr std::uint64_t bits = 0x7fa00001'7fc00000; // Two floats that are no numbers.
   with_each(ranks, [&](place& where) {
     on_ranks(ranks, [&](std::uint32_t rank) -> std::string {
-      auto team = where.form(rank, 0);
-      if (!team)
-        return team.error().text;
-      const auto all = (*team)->gather(bits + rank);
+      auto communicator = where.form(rank, 0);
+      if (!communicator)
+        return communicator.error().text;
+      const auto all = (*communicator)->gather(bits + rank);
       if (!all || *all != std::vector{bits, bits + 1, bits + 2})
         return "other numbers";
       for (std::uint32_t root = 0; root < ranks; ++root)
         for (const auto count : counts) {
           auto numbers = begin_of(rank, count, root); // Private to the rank.
-          if (const auto done = (*team)->broadcast(root, numbers); !done)
+          if (const auto done = (*communicator)->broadcast(root, numbers); !done)
             return done.error().text;
           if (numbers != begin_of(root, count, root))
             return "not the root's numbers";
@@ -243,13 +243,13 @@ TEST_CASE("a_rank_that_leaves_out_a_part_makes_the_sum_fail") {
     with_each(2, [&](place& where) {
       std::array<errc, 2> codes{};
       on_ranks(2, [&](std::uint32_t rank) -> std::string {
-        auto team = where.form(rank, 0);
-        if (!team)
-          return team.error().text;
+        auto communicator = where.form(rank, 0);
+        if (!communicator)
+          return communicator.error().text;
         const auto numbers = where.numbers(rank);
         const std::array parts{numbers.first(100), numbers.subspan(5120, other_size)};
-        (*team)->begin(std::span{parts}.first(2 - rank));
-        const auto summed = (*team)->finish();
+        (*communicator)->begin(std::span{parts}.first(2 - rank));
+        const auto summed = (*communicator)->finish();
         if (!summed)
           codes[rank] = summed.error().code;
         return summed ? "a sum without a part of rank 1" : "";
@@ -262,29 +262,29 @@ TEST_CASE("a_rank_that_leaves_out_a_part_makes_the_sum_fail") {
 TEST_CASE("a_rank_that_does_something_else_makes_the_call_fail") {
   with_each(2, [&](place& where) {
     on_ranks(2, [&](std::uint32_t rank) -> std::string {
-      auto team = where.form(rank, 0);
-      if (!team)
-        return team.error().text;
+      auto communicator = where.form(rank, 0);
+      if (!communicator)
+        return communicator.error().text;
       const auto numbers = where.numbers(rank).first(4);
-      const bool failed = rank == 0 ? !(*team)->sum(numbers) : !(*team)->gather(1);
+      const bool failed = rank == 0 ? !(*communicator)->sum(numbers) : !(*communicator)->gather(1);
       return failed ? "" : "a sum and a gather went together";
     });
   });
 }
 
-TEST_CASE("a_team_that_lost_a_rank_fails_and_is_followed_by_another_one") {
+TEST_CASE("a_communicator_that_lost_a_rank_fails_and_is_followed_by_another_one") {
   constexpr std::uint32_t ranks = 3;
   constexpr std::uint32_t generations = 5;
   with_each(ranks, [&](place& where) {
     std::array<std::atomic<std::uint32_t>, generations> done{};
     on_ranks(ranks, [&](std::uint32_t rank) -> std::string {
       for (std::uint32_t generation = 0; generation < generations; ++generation) {
-        auto team = where.form(rank, generation);
-        if (!team)
-          return team.error().text;
+        auto communicator = where.form(rank, generation);
+        if (!communicator)
+          return communicator.error().text;
         const auto numbers = where.numbers(rank).first(30'000);
         std::ranges::fill(numbers, static_cast<float>(rank + generation));
-        if (const auto summed = (*team)->sum(numbers); !summed)
+        if (const auto summed = (*communicator)->sum(numbers); !summed)
           return summed.error().text;
         if (numbers[29'999] != static_cast<float>(3 + 3 * generation))
           return "another sum";
@@ -295,7 +295,7 @@ TEST_CASE("a_team_that_lost_a_rank_fails_and_is_followed_by_another_one") {
             std::this_thread::yield();
           continue;
         }
-        const auto failed = (*team)->sum(numbers);
+        const auto failed = (*communicator)->sum(numbers);
         if (failed || failed.error().code != errc::peer_lost)
           return failed ? "a sum without a rank" : failed.error().text;
       }

@@ -81,9 +81,9 @@ TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
       meeting place{ranks};
       std::vector<std::string> wrong(ranks);
       on_threads(ranks, [&](std::uint32_t rank) {
-        auto team = place.form(rank, options_of(tcp));
-        if (!team) {
-          wrong[rank] = team.error().text;
+        auto communicator = place.form(rank, options_of(tcp));
+        if (!communicator) {
+          wrong[rank] = communicator.error().text;
           return;
         }
         for (const auto& [name, plan] : plans)
@@ -91,7 +91,7 @@ TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
             if (plan.staging > 0)
               continue;
             auto buffers = begin_of(ranks, count);
-            const auto summed = (*team)->sum(plan_of_rank(plan, rank), buffers[rank]);
+            const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), buffers[rank]);
             if (!summed) {
               wrong[rank] = name + ": " + summed.error().text;
               return;
@@ -117,7 +117,7 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
     meeting place{ranks};
     std::vector<std::string> wrong(ranks);
     on_threads(ranks, [&](std::uint32_t rank) {
-      auto team = *place.form(rank, options_of(tcp));
+      auto communicator = *place.form(rank, options_of(tcp));
       std::mt19937 random{rank};
       std::vector<flow_plan> plans;
       std::vector<kernels::schedule> schedules;
@@ -132,16 +132,16 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
         std::vector<sum_part> parts;
         for (std::size_t i = 0; i < counts.size(); ++i)
           parts.push_back({&plans[i], buffers[i]});
-        team->begin(parts);
+        communicator->begin(parts);
         // Part 0 is left for finish(). Other ranks have other parts ready, or none.
         for (auto part = static_cast<std::uint32_t>(counts.size()); part-- > 0;) {
           buffers[part] = begin_of(ranks, counts[part])[rank];
           if (random() % 3 == 0)
             std::this_thread::sleep_for(2ms);
           if (part > 0 && random() % 4 > 0)
-            team->ready(part);
+            communicator->ready(part);
         }
-        if (const auto summed = team->finish(); !summed) {
+        if (const auto summed = communicator->finish(); !summed) {
           wrong[rank] = summed.error().text;
           return;
         }
@@ -164,20 +164,20 @@ TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
   auto options = options_of(false);
   options.links.silence_timeout = 1h; // Signs of life would wake the links' thread by chance.
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options);
+    auto communicator = *place.form(rank, options);
     const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
     for (int round = 0; round < 5; ++round) { // Other events may wake it in the first rounds.
       std::vector<float> first{rank == 0 ? 5.0f : 0.0f};
       std::vector<float> late{rank == 0 ? 1.0f : 10.0f};
       const std::array parts{sum_part{&plan, first}, sum_part{&plan, late}};
-      team->begin(parts);
-      team->ready(1);
-      std::atomic_ref<float> seen{late[0]}; // The team's thread writes it meanwhile.
+      communicator->begin(parts);
+      communicator->ready(1);
+      std::atomic_ref<float> seen{late[0]}; // the communicator's thread writes it meanwhile.
       const auto until = std::chrono::steady_clock::now() + 10s;
       while (seen.load() < 11 && std::chrono::steady_clock::now() < until)
         std::this_thread::yield();
       first[0] += seen.load();
-      CHECK(team->finish());
+      CHECK(communicator->finish());
       CHECK_EQ(first[0], 27);
       CHECK_EQ(late[0], 11);
     }
@@ -194,26 +194,26 @@ TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go
     on_threads(3, [&](std::uint32_t rank) {
       const std::array ring{kernels::ring_in_order(3)};
       const auto plan = plan_of_rank(kernels::rings(ring, 4), rank);
-      // The values are freed as soon as the team may no longer use them.
+      // The values are freed as soon as the communicator may no longer use them.
       auto values = std::make_unique<numbers>(2, std::vector<float>(3'000'000, 1.0f));
-      auto team = *place.form(rank, options);
+      auto communicator = *place.form(rank, options);
       const std::array parts{sum_part{&plan, (*values)[0]}, sum_part{&plan, (*values)[1]}};
       std::vector<float> one(1); // After this sum all ranks have come.
-      auto summed = team->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
+      auto summed = communicator->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
       if (summed) { // Otherwise another rank ended before this one came.
-        team->begin(parts);
-        team->ready(1);
+        communicator->begin(parts);
+        communicator->ready(1);
         if (rank == 1) { // This rank ends while it computes.
-          team.reset();
+          communicator.reset();
           values.reset();
           return;
         }
-        summed = team->finish();
+        summed = communicator->finish();
       }
       values.reset();
       if (!summed)
         ends[rank] = summed.error().code;
-      std::this_thread::sleep_for(20ms); // Time to see a team that still uses the values.
+      std::this_thread::sleep_for(20ms); // Time to see a communicator that still uses the values.
     });
     CHECK_EQ(ends[0], errc::peer_lost);
     CHECK_EQ(ends[2], errc::peer_lost);
@@ -224,12 +224,12 @@ TEST_CASE("ranks_with_another_number_of_parts_fail") {
   meeting place{2};
   std::vector<std::string> texts(2);
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options_of(false));
+    auto communicator = *place.form(rank, options_of(false));
     const auto plan = plan_of_rank(kernels::block(2, 1), rank);
     numbers values(2, std::vector<float>(10));
     const std::array parts{sum_part{&plan, values[0]}, sum_part{&plan, values[1]}};
-    team->begin(std::span{parts}.first(1 + rank));
-    const auto summed = team->finish();
+    communicator->begin(std::span{parts}.first(1 + rank));
+    const auto summed = communicator->finish();
     texts[rank] = summed ? "" : summed.error().text;
   });
   CHECK_NE(texts[0], "");
@@ -247,15 +247,15 @@ TEST_CASE("a_rank_that_ends_ends_the_sum_of_the_others") {
   meeting place{3};
   std::vector<errc> ends(3, errc{});
   on_threads(3, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options_of(false));
+    auto communicator = *place.form(rank, options_of(false));
     const auto plan = plan_of_rank(kernels::block(3, 1), rank);
     std::vector<float> values(100'000);
-    auto summed = team->sum(plan, values);
+    auto summed = communicator->sum(plan, values);
     if (rank == 1)
       return;
     if (summed) // Otherwise another rank has already failed and ended.
-      summed = team->sum(plan, values);
-    const auto again = team->sum(plan, values);
+      summed = communicator->sum(plan, values);
+    const auto again = communicator->sum(plan, values);
     if (!summed && !again && again.error().code == summed.error().code)
       ends[rank] = summed.error().code;
   });
@@ -269,10 +269,10 @@ TEST_CASE("a_rank_that_has_done_its_part_ends_without_disturbing_the_others") {
     meeting place{3};
     std::vector<std::string> wrong(3);
     on_threads(3, [&](std::uint32_t rank) {
-      auto team = *place.form(rank, options_of(round % 2 == 0));
+      auto communicator = *place.form(rank, options_of(round % 2 == 0));
       std::vector<float> values(500'000, 1.0f);
       const auto plan = plan_of_rank(kernels::central(3, round % 3, 4), rank);
-      if (const auto summed = team->sum(plan, values); !summed)
+      if (const auto summed = communicator->sum(plan, values); !summed)
         wrong[rank] = summed.error().text;
       else if (values != std::vector<float>(values.size(), 3.0f))
         wrong[rank] = "another sum";
@@ -285,11 +285,11 @@ TEST_CASE("a_rank_that_has_done_its_part_ends_without_disturbing_the_others") {
 TEST_CASE("a_rank_that_ends_before_a_sum_is_named") {
   meeting place{2};
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options_of(false));
+    auto communicator = *place.form(rank, options_of(false));
     if (rank == 1)
       return;
     std::vector<float> values(10);
-    const auto summed = team->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    const auto summed = communicator->sum(plan_of_rank(kernels::block(2, 1), rank), values);
     CHECK_EQ(summed ? "" : summed.error().text, "rank 1 is lost: it ended");
   });
 }
@@ -300,13 +300,13 @@ TEST_CASE("a_rank_that_takes_no_part_is_waited_for_until_the_deadline") {
   options.deadline = 100ms;
   std::atomic<bool> over = false;
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options);
+    auto communicator = *place.form(rank, options);
     if (rank == 1) {
       over.wait(false);
       return;
     }
     std::vector<float> values(10);
-    const auto summed = team->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    const auto summed = communicator->sum(plan_of_rank(kernels::block(2, 1), rank), values);
     CHECK_EQ(summed.error().code, errc::timed_out);
     over = true;
     over.notify_all();
@@ -318,10 +318,10 @@ TEST_CASE("ranks_over_links_with_other_counts_or_schedules_fail") {
     meeting place{2};
     std::vector<std::string> texts(2);
     on_threads(2, [&](std::uint32_t rank) {
-      auto team = *place.form(rank, options_of(false));
+      auto communicator = *place.form(rank, options_of(false));
       std::vector<float> values(rank == 1 && !other_plan ? 11 : 10);
       const auto plan = rank == 1 && other_plan ? kernels::block(2, 2) : kernels::block(2, 1);
-      const auto summed = team->sum(plan_of_rank(plan, rank), values);
+      const auto summed = communicator->sum(plan_of_rank(plan, rank), values);
       texts[rank] = summed ? "" : summed.error().text;
     });
     // One rank may have seen only the other's end.
@@ -354,19 +354,19 @@ TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_sti
     } else if (rank == 2) {
       gave_up.wait(false);
     }
-    auto team = place.form(rank, options);
+    auto communicator = place.form(rank, options);
     std::vector<float> number{static_cast<float>(rank)};
-    for (int sum = 0; team && sum < 2; ++sum)
-      if (const auto summed = (*team)->sum(plan_of_rank(plan, rank), number); !summed)
+    for (int sum = 0; communicator && sum < 2; ++sum)
+      if (const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), number); !summed)
         wrong[rank] = summed.error().text;
-    if (!team || number[0] != 9)
-      wrong[rank] += team ? ", another sum" : team.error().text;
+    if (!communicator || number[0] != 9)
+      wrong[rank] += communicator ? ", another sum" : communicator.error().text;
   });
   for (const auto& each : wrong)
     CHECK_EQ(each, "");
 }
 
-TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
+TEST_CASE("a_rank_that_begins_anew_ends_the_communicator_of_the_others") {
   meeting place{2};
   const auto plan = schedule_for_links(2, sizeof(float));
   std::atomic<bool> is_formed{false};
@@ -374,8 +374,8 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
   on_threads(2, [&](std::uint32_t rank) {
     auto options = options_of(true);
     const auto listener = fcntl(place.listeners[rank], F_DUPFD_CLOEXEC, 0);
-    auto team = place.form(rank, options);
-    REQUIRE(team);
+    auto communicator = place.form(rank, options);
+    REQUIRE(communicator);
     if (rank == 0) { // A second start of rank 0 comes while the first is alive.
       is_formed.wait(false);
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
@@ -385,7 +385,7 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
       is_formed = true;
       is_formed.notify_all();
       std::vector<float> number{1};
-      const auto summed = (*team)->sum(plan_of_rank(plan, rank), number);
+      const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), number);
       REQUIRE_FALSE(summed);
       told = summed.error().text;
     }
@@ -400,10 +400,10 @@ TEST_CASE("who_needs_nothing_of_the_others_may_be_sums_ahead_of_them") {
   std::atomic<bool> is_ahead{false};
   std::vector<std::string> wrong(2);
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options_of(true));
+    auto communicator = *place.form(rank, options_of(true));
     const auto adds = [&](const kernels::schedule& how, float own, float wanted) {
       std::vector<float> numbers(3, own);
-      const auto summed = team->sum(plan_of_rank(how, rank), numbers);
+      const auto summed = communicator->sum(plan_of_rank(how, rank), numbers);
       if (!summed || numbers != std::vector<float>(3, wanted))
         wrong[rank] += summed ? " other numbers" : " " + summed.error().text;
     };
@@ -432,10 +432,10 @@ TEST_CASE("a_rank_that_never_comes_is_named") {
   meeting place{2};
   auto options = options_of(false);
   options.forming = 100ms;
-  const auto team = place.form(1, options);
-  REQUIRE_FALSE(team);
-  CHECK_EQ(team.error().code, errc::timed_out);
-  CHECK(team.error().text.starts_with("rank 0 did not come within"));
+  const auto communicator = place.form(1, options);
+  REQUIRE_FALSE(communicator);
+  CHECK_EQ(communicator.error().code, errc::timed_out);
+  CHECK(communicator.error().text.starts_with("rank 0 did not come within"));
 }
 
 TEST_CASE("a_rank_that_does_not_come_is_told_of_while_it_is_waited_for") {
@@ -457,9 +457,9 @@ TEST_CASE("a_rank_that_does_not_come_is_told_of_while_it_is_waited_for") {
     CHECK(place.form(rank, rank == 0 ? options : options_of(false)));
   });
   REQUIRE(told.size() >= 2);
-  CHECK(told.front().first == "team");
+  CHECK(told.front().first == "communicator");
   CHECK(told.front().second.starts_with("waits for worker 1"));
-  CHECK(told.back() == std::pair<std::string, std::string>{"team", ""});
+  CHECK(told.back() == std::pair<std::string, std::string>{"communicator", ""});
 }
 
 } // namespace troupe::link_communicator_test

@@ -139,7 +139,7 @@ TEST_CASE("a_rank_goes_on_from_its_images_with_the_same_bytes") {
   REQUIRE(again[0]->restore(ranks[0]->images(), ranks[0]->clock()));
   CHECK_EQ(again[0]->checksum(), ranks[0]->checksum());
   for (const auto& image : ranks[0]->images()) {
-    CHECK_EQ(image.marks.at(0), batch_set{batch_id{1}});
+    CHECK_EQ(image.applied.at(0), batch_set{batch_id{1}});
     CHECK_EQ(image.version, 1);
   }
   step_all(ranks);

@@ -25,7 +25,7 @@ TEST_CASE("a_rank_reaches_for_those_behind_it_and_each_once") {
   CHECK_EQ(meeting.rank_at(link(21)), 2);
 }
 
-TEST_CASE("a_team_is_formed_once_all_say_that_they_have_all_links") {
+TEST_CASE("a_communicator_is_formed_once_all_say_that_they_have_all_links") {
   rendezvous meeting{0, 3};
   meeting.opened(1, link(1));
   meeting.complete(1);
@@ -66,7 +66,7 @@ TEST_CASE("what_a_rank_that_gave_up_has_said_does_not_count") {
   CHECK(meeting.is_formed());
 }
 
-TEST_CASE("who_is_alone_is_a_team") {
+TEST_CASE("who_is_alone_is_a_communicator") {
   rendezvous meeting{0, 1};
   CHECK(meeting.take_complete());
   CHECK(meeting.is_formed());

@@ -146,8 +146,8 @@ TEST_CASE("imported_parameters_are_checkpoint_1_with_nothing_trained") {
     REQUIRE(images);
     std::size_t elements = 0;
     for (const auto& image : *images) {
-      for (const auto& marks : image.marks)
-        CHECK(marks.size() == 0);
+      for (const auto& applied : image.applied)
+        CHECK(applied.size() == 0);
       for (const auto& block : image.blocks) {
         const auto where = block_range(job, block.table, block.block);
         for (std::uint64_t i = 0; i < where.count; ++i, ++elements)

@@ -210,7 +210,7 @@ TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_li
         == "server 1 ended 6 times in short order (exit status 7): out of luck");
 }
 
-TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
+TEST_CASE("a_process_with_the_do_not_restart_status_fails_the_job_with_its_last_line") {
   fixture f{"echo first; echo the disk is full >&2; echo; exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());
@@ -239,7 +239,7 @@ TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
   CHECK(f.supervise.failed() == "server 1 is already running elsewhere");
 }
 
-TEST_CASE("a_hopeless_process_without_words_points_to_its_log") {
+TEST_CASE("a_process_with_the_do_not_restart_status_without_words_points_to_its_log") {
   fixture f{"exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());

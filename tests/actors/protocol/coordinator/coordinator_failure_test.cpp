@@ -292,7 +292,7 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     CHECK(one.finds == 2);
     CHECK(one.passed_over == std::vector<std::uint64_t>{12});
     one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
-    // The server wrote this before it got the new `orders`.
+    // The server wrote this before it got the new desired state.
     one.receive({role::server, 0, {100}}, unreadable);
     CHECK(one.finds == 2);
     CHECK(one.record_of(0, 100).base_checkpoint == 11);
@@ -350,13 +350,13 @@ TEST_CASE("where nothing was ever committed the job starts over") {
 // -- a new coordinator --------------------------------------------------------------------------
 
 TEST_CASE(
-  "a restarted coordinator believes running servers and leases, and orders nothing before") {
+  "a restarted coordinator believes running servers and leases, and desires nothing before") {
   coordinator_fixture before(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   before.train();
   coordinator_fixture after(before.job, {}, state_of(before));
   const auto report_server = [&](std::uint32_t index) {
     const member_id who{role::server, index, {100 + index}};
-    auto body = before.obeying(who, 4);
+    auto body = before.reconciled_status(who, 4);
     body.address = "s" + std::to_string(100 + index);
     for (auto& entry : body.chains.at(0).clocks)
       entry.clock = 3;
@@ -400,7 +400,7 @@ TEST_CASE("who was a backup by the coordinator before is admitted again, with a 
   }
   for (const bool is_unbound : {false, true}) {
     coordinator_fixture after(before.job, {}, state_of(before));
-    auto body = before.obeying({role::server, 0, {100}}, 4);
+    auto body = before.reconciled_status({role::server, 0, {100}}, 4);
     body.address = "s100";
     if (is_unbound)
       body.chains.at(0).clocks.at(0).clock = unbound_clock;
@@ -436,7 +436,7 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
   REQUIRE(mine.leases.front().lease.first != batch_id{0});
   for (int i = 0; i < 32; ++i) {
     const member_id who{role::server, 0, {100}};
-    after.receive(who, (after.last.contains(who) ? after : before).obeying(who, 0));
+    after.receive(who, (after.last.contains(who) ? after : before).reconciled_status(who, 0));
     after.worker(1, 201, mine);
     after.tick(100ms);
   }
@@ -460,7 +460,7 @@ TEST_CASE("a lease that comes too late, or of a past generation, is not believed
     for (int i = 0; i < (late ? 31 : 0); ++i)
       one.tick(100ms);
     for (int i = 0; i < 6; ++i) {
-      one.receive(server, (one.last.contains(server) ? one : before).obeying(server, 0));
+      one.receive(server, (one.last.contains(server) ? one : before).reconciled_status(server, 0));
       one.receive(worker, mine);
     }
     REQUIRE_FALSE(one.desired_of(0, 200).leases.empty());
@@ -474,14 +474,15 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
   before.train();
   coordinator_fixture after(before.job, {}, state_of(before));
   const member_id stays{role::server, 0, {100}};
-  after.receive(stays, before.obeying(stays, 0));
+  after.receive(stays, before.reconciled_status(stays, 0));
   after.server(1, 111);
   after.worker(0, 200);
   after.worker(1, 201);
   after.tick();
   CHECK(after.persisted.back().generation == generation_id{1});
   after.found(3);
-  after.receive(stays, before.obeying(stays, 0)); // The server's report predates the roll back.
+  after.receive(stays,
+                before.reconciled_status(stays, 0)); // The server's report predates the roll back.
   after.server(1, 111);
   CHECK(after.record_of(0, 100).base_checkpoint == 3);
   CHECK(after.record_of(1, 111).base_checkpoint == 3);

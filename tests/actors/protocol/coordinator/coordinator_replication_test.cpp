@@ -12,11 +12,11 @@ const servers all_three = {{0, 100}, {1, 101}, {2, 102}};
 
 /// Lets `time` pass while the servers in `alive` and both workers report.
 void pass(coordinator_fixture& one, std::chrono::milliseconds time, const servers& alive,
-          std::uint64_t marks = 0) {
+          std::uint64_t applied = 0) {
   for (auto step = 0ms; step < time; step += 100ms) {
     one.tick(100ms);
     for (const auto& [index, incarnation] : alive)
-      one.server(index, incarnation, marks);
+      one.server(index, incarnation, applied);
     one.worker(0, 200);
     one.worker(1, 201);
   }
@@ -37,7 +37,7 @@ struct replicated : coordinator_fixture {
 
 // -- placement ----------------------------------------------------------------------------------
 
-TEST_CASE("a chain of several replicas is founded by servers in a row, when all have come") {
+TEST_CASE("a chain of several replicas is started by servers in a row, when all have come") {
   coordinator_fixture one(job_of_replicas(2));
   one.server(0, 100);
   one.server(1, 101);
@@ -109,7 +109,7 @@ TEST_CASE("a drained server's chains go to others, and it stays without") {
   coordinator_fixture after(before.job, {}, stored);
   for (const auto& [index, incarnation] : all_three) {
     const member_id who{role::server, index, {incarnation}};
-    after.receive(who, before.obeying(who, 3));
+    after.receive(who, before.reconciled_status(who, 3));
   }
   pass(after, 6000ms, all_three, 3);
   CHECK(after.chains_of(0, 100).empty());
@@ -119,7 +119,7 @@ TEST_CASE("a drained server's chains go to others, and it stays without") {
 
 TEST_CASE("a server that reports a chain that the job does not have is ignored") {
   replicated one(1);
-  auto body = one.obeying({role::server, 0, {100}}, 0);
+  auto body = one.reconciled_status({role::server, 0, {100}}, 0);
   body.chains.push_back({});
   body.chains.back().chain = {3};
   one.receive({role::server, 0, {100}}, body);
@@ -182,7 +182,7 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
 /// Reports that the server cannot write its log of chain 0.
 void fail(coordinator_fixture& one, std::uint32_t index) {
   const member_id who{role::server, index, {all_three.at(index)}};
-  auto body = one.obeying(who, 0);
+  auto body = one.reconciled_status(who, 0);
   body.chains.at(0).failed = "No space left";
   one.receive(who, body);
 }
@@ -331,8 +331,8 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
 
 /// With logs, both servers of chain 0 have ended and are back; server 0 is to begin the chain
 /// again.
-struct founding : coordinator_fixture {
-  founding() : coordinator_fixture(durable()) {
+struct starting : coordinator_fixture {
+  starting() : coordinator_fixture(durable()) {
     pass(*this, 500ms, all_three);
     death(role::server, 0, 100);
     death(role::server, 1, 101);
@@ -350,7 +350,7 @@ struct founding : coordinator_fixture {
 };
 
 TEST_CASE("with logs, a server that has lost its own leaves the beginning to another one") {
-  founding one;
+  starting one;
   one.server(0, 110);
   CHECK(one.text_of(0) == "0.100 1.101, then 1.111");
   one.recovered = true;
@@ -374,7 +374,7 @@ TEST_CASE("clients are told of all members of a chain that are there") {
 
 TEST_CASE("of two servers that cannot talk to each other one is left out, and that is told") {
   replicated one(2);
-  auto body = one.obeying({role::server, 0, {100}}, 0);
+  auto body = one.reconciled_status({role::server, 0, {100}}, 0);
   body.chains.front().status.stalled = true;
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.text_of(0) == "0.100 1.101, then 0.100 +2.102");
@@ -424,7 +424,7 @@ TEST_CASE("bsp: a coordinator that dies while all go back lets them go back agai
   CHECK(after.persisted.back().generation == generation_id{2});
   for (const std::uint32_t index : {1u, 2u}) {
     const member_id who{role::server, index, {100 + index}};
-    after.receive(who, before.obeying(who, 12));
+    after.receive(who, before.reconciled_status(who, 12));
   }
   const servers alive = {{0, 110}, {1, 101}, {2, 102}};
   pass(after, 400ms, alive, 12);
@@ -441,10 +441,10 @@ TEST_CASE("bsp: a coordinator that dies while all go back lets them go back agai
 
 /// Reports every server's status as the coordinator `before` told it.
 void adopt(coordinator_fixture& after, coordinator_fixture& before, const servers& alive,
-           std::uint64_t marks) {
+           std::uint64_t applied) {
   for (const auto& [index, incarnation] : alive) {
     const member_id who{role::server, index, {incarnation}};
-    auto body = before.obeying(who, marks);
+    auto body = before.reconciled_status(who, applied);
     body.address = "s" + std::to_string(incarnation);
     after.receive(who, body);
   }
@@ -469,7 +469,7 @@ TEST_CASE("a restarted coordinator goes on with the chains that it finds") {
 }
 
 TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was heard too early") {
-  founding before;
+  starting before;
   coordinator_fixture after(before.job, {}, state_of(before));
   adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log and says so early.
   after.worker(0, 200);
@@ -509,7 +509,7 @@ TEST_CASE("a member that was never heard since the restart is silent, and dead i
   }
 }
 
-TEST_CASE("of a founder that died with its coordinator the next start takes the place") {
+TEST_CASE("of an initial member that died with its coordinator the next start takes the place") {
   coordinator_fixture before(job_of_replicas(1));
   for (const auto& [index, incarnation] : all_three)
     before.server(index, incarnation);

@@ -228,7 +228,7 @@ TEST_CASE("a coordinator that starts again in the middle of a drain goes on with
     for (const auto& [index, incarnation] : before.alive) {
       const member_id who{role::server, index, {incarnation}};
       if (index != 0 || is_heard_again)
-        after.receive(who, before.obeying(who, 5));
+        after.receive(who, before.reconciled_status(who, 5));
     }
     if (!is_heard_again)
       after.alive.erase(0);

@@ -61,9 +61,9 @@ struct fleet : coordinator_fixture {
     server(0, 100);
     if (!last.contains(who))
       return; // The coordinator has just started.
-    auto body = obeying(who, 0);
+    auto body = reconciled_status(who, 0);
     for (auto& replica : body.chains)
-      replica.marks = done;
+      replica.applied = done;
     receive(who, std::move(body));
   }
 

@@ -49,7 +49,7 @@ TEST_CASE("a server is told which of its reports was heard last") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
   one.now += 300ms;
-  auto body = one.obeying({role::server, 0, {100}}, 0);
+  auto body = one.reconciled_status({role::server, 0, {100}}, 0);
   body.clock_ns = 77;
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.desired_of_server(0, 100).heard_ns == 77);
@@ -111,7 +111,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   CHECK(two.finds == 1);
 }
 
-TEST_CASE("a resumed job does only what the restored marks lack") {
+TEST_CASE("a resumed job does only what the restored applied batches lack") {
   coordinator_options how;
   how.resume = true;
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
@@ -143,7 +143,7 @@ TEST_CASE("a report of another job is ignored, with one event") {
   CHECK(std::holds_alternative<event_effect>(effects[0]));
 }
 
-TEST_CASE("orders are sent when they change, and again to whoever reports 100 ms later") {
+TEST_CASE("desired states are sent when they change, and again to whoever reports 100 ms later") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   const member_id who{role::worker, 0, {200}};
@@ -194,7 +194,7 @@ TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
   CHECK(one.all_desired(role::observer, 1000, 1000).stop);
 }
 
-TEST_CASE("a report costs orders for those whose orders changed, not for all members") {
+TEST_CASE("a report costs desired states for those whose own changed, not for all members") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 50, 10'000));
   for (int i = 0; i < 5; ++i) {
     one.server(0, 100);
@@ -233,7 +233,7 @@ TEST_CASE(
   CHECK(one.desired_of_server(0, 100).workers.size() == 2);
   CHECK_FALSE(one.desired_of_server(0, 100).workers[0].known);
   const auto promise = [&](std::uint32_t index, std::uint64_t clock) {
-    auto body = one.obeying({role::server, index, {100 + index}}, 0);
+    auto body = one.reconciled_status({role::server, index, {100 + index}}, 0);
     body.chains.at(index).clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
     one.receive({role::server, index, {100 + index}}, body);
   };
@@ -252,7 +252,7 @@ TEST_CASE("a promise to another incarnation does not count") {
   one.serve({{0, 100}});
   one.worker(0, 200);
   REQUIRE(one.boss->phase() == job_phase::training);
-  auto body = one.obeying({role::server, 0, {100}}, 0);
+  auto body = one.reconciled_status({role::server, 0, {100}}, 0);
   body.chains.at(0).clocks = {{{0}, {199}, 0, true}};
   one.receive({role::server, 0, {100}}, body);
   CHECK_FALSE(one.desired_of(0, 200).admitted);
@@ -279,7 +279,7 @@ TEST_CASE(
   CHECK(one.desired_of_server(0, 100).workers.size() == 1);
 
   // Work appears while the server still lists the worker, with the clock of its first stay.
-  auto stale = one.obeying({role::server, 0, {100}}, 0);
+  auto stale = one.reconciled_status({role::server, 0, {100}}, 0);
   auto& clocks = stale.chains.at(0).clocks;
   clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
   one.death(role::worker, 1, 201);
@@ -388,7 +388,7 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     "worker 0: out of memory");
   check(
     [](coordinator_fixture& one) {
-      auto body = one.obeying({role::server, 0, {100}}, 0);
+      auto body = one.reconciled_status({role::server, 0, {100}}, 0);
       body.chains.at(0).failed = "no such file";
       one.receive({role::server, 0, {100}}, body);
     },

@@ -150,7 +150,7 @@ TEST_CASE("a lease that is not one of this job is not believed") {
   CHECK(books.cursor() == batch_id{0});
 }
 
-TEST_CASE("an audit queues what the marks lost, whether settled or finished") {
+TEST_CASE("an audit queues batches that are applied no more, whether settled or finished") {
   ledger books(job_of(consistency_mode::asp, 20), {5, 1});
   std::uint64_t next = 1;
   books.hand_out({w0, w1}, next);
@@ -174,7 +174,7 @@ TEST_CASE("an audit that trusts leaves a finished batch alone once, not twice") 
   CHECK(books.audit({}, true) == 0);
 }
 
-TEST_CASE("an open batch whose marks are gone stays with its holder") {
+TEST_CASE("an open batch that is applied no more stays with its holder") {
   ledger books(job_of(consistency_mode::asp, 10), {5, 1});
   std::uint64_t next = 1;
   books.hand_out({w0}, next);
@@ -186,16 +186,16 @@ TEST_CASE("an open batch whose marks are gone stays with its holder") {
   CHECK(books.remaining() == 7); // The three settled batches are not done again.
 }
 
-TEST_CASE("marks beyond the cursor raise it, and what they skip is queued") {
+TEST_CASE("applied batches beyond the cursor raise it, and what they skip is queued") {
   ledger books(job_of(consistency_mode::asp, 100), {});
-  batch_set marks(batch_id{4});
-  marks.insert({9});
-  books.settle(marks);
+  batch_set applied(batch_id{4});
+  applied.insert({9});
+  books.settle(applied);
   CHECK(books.cursor() == batch_id{10});
   CHECK(books.remaining() == 90 + 5);
 }
 
-TEST_CASE("after a roll back only the marks are done and nobody holds anything") {
+TEST_CASE("after a roll back only applied batches are done and nobody holds anything") {
   ledger books(job_of(consistency_mode::bsp, 40), {4, 2});
   std::uint64_t next = 1;
   books.hand_out({w0, w1}, next);
@@ -265,7 +265,7 @@ TEST_CASE("random events keep the invariants, and all work is done in the end") 
     const auto job = job_of(mode, pick(1, 90), pick(1, 3), static_cast<std::uint32_t>(pick(1, 4)));
     ledger books(job, {static_cast<std::uint32_t>(pick(1, 12)), 2});
     std::uint64_t next = 1;
-    batch_set marks;
+    batch_set applied;
     std::set<std::uint64_t> ids;
     int steps = 0;
     for (; !books.complete(); ++steps) {
@@ -283,23 +283,23 @@ TEST_CASE("random events keep the invariants, and all work is done in the end") 
         for (const auto batch : batches_of(one)) {
           if (pick(0, 1) == 0) {
             done.push_back(batch);
-            marks.insert(batch);
+            applied.insert(batch);
           }
         }
         books.progress(worker, {{one, done}}, false);
       } else if (event < 94) {
         books.lost(worker);
       } else if (event < 97) {
-        books.settle(marks);
+        books.settle(applied);
       } else if (event < 98 && steps < 500) {
-        marks = batch_set(batch_id{pick(0, marks.floor().value)});
-        books.audit(marks, false);
+        applied = batch_set(batch_id{pick(0, applied.floor().value)});
+        books.audit(applied, false);
       } else {
-        books.audit(marks, pick(0, 1) == 0);
+        books.audit(applied, pick(0, 1) == 0);
       }
       REQUIRE(books.cursor().value <= job.batches());
     }
-    CHECK(marks == batch_set(batch_id{job.batches()}));
+    CHECK(applied == batch_set(batch_id{job.batches()}));
   }
 }
 

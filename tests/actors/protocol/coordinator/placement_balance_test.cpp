@@ -1,4 +1,4 @@
-// Chains of a whole cluster: how they are founded, go back together, and spread over the servers.
+// Chains of a whole cluster: how they start, go back together, and spread over the servers.
 #include "actors/protocol/coordinator/placement.hpp"
 
 #include "doctest/doctest.h"
@@ -99,7 +99,7 @@ struct cluster {
   std::vector<member_id> alive;
 };
 
-TEST_CASE("chains are founded on servers in a row") {
+TEST_CASE("chains start on servers in a row") {
   cluster all{2, 5};
   for (std::uint32_t i = 0; i < 4; ++i)
     all.start(i);
@@ -113,8 +113,7 @@ TEST_CASE("chains are founded on servers in a row") {
   CHECK(all.decide.records()[4].active.config.value == 1);
 }
 
-TEST_CASE(
-  "no chain is founded before the servers of its place are there, while these are expected") {
+TEST_CASE("no chain starts before the servers of its place are there, while these are expected") {
   cluster all{2, 3};
   all.decide.expect({{0}, {1}, {2}});
   all.start(0);

@@ -1,4 +1,4 @@
-// Tests which server founds the next generation of a chain from the state that servers have kept.
+// Tests which server starts the next generation of a chain from the state that servers have kept.
 #include "actors/protocol/coordinator/placement.hpp"
 
 #include "doctest/doctest.h"
@@ -34,7 +34,7 @@ struct fixture {
 
   void hear(const member_id& who) { decide.heard(who, {{{}, {}, {1}, false, false}}); }
   bool begin() { return decide.begin_again(0, 7); }
-  /// Returns generation and founders, after all decisions: "2: 0.2 1.2".
+  /// Returns generation and initial members, after all decisions: "2: 0.2 1.2".
   std::string begun() {
     while (decide.decide({})) {
     }
@@ -60,7 +60,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a founder that dies is waited for while it is expected to come back") {
+TEST_CASE("an initial member that dies is waited for while it is expected to come back") {
   fixture f{{0}};
   REQUIRE(f.begin());
   f.decide.dead(server(0, 2));
@@ -76,7 +76,7 @@ TEST_CASE("a founder that dies is waited for while it is expected to come back")
   }
 }
 
-TEST_CASE("a founder that is silent is waited for until it is dead") {
+TEST_CASE("an initial member that is silent is waited for until it is dead") {
   fixture f{{0}};
   REQUIRE(f.begin());
   f.decide.silent(server(0, 2));
@@ -96,7 +96,7 @@ TEST_CASE("none is passed over that is silent and may have kept something") {
   CHECK(f.begin());
 }
 
-TEST_CASE("in the place of a founder comes another one of the chain that was lost") {
+TEST_CASE("in the place of an initial member comes another one of the chain that was lost") {
   fixture f{{0, 1}};
   REQUIRE(f.begin());
   REQUIRE(f.begun() == "1: 0.2");

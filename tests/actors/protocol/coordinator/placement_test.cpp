@@ -208,7 +208,7 @@ TEST_CASE("a chain is lost when all of its members are dead, and not when they a
   CHECK(f.decide.lost_chains() == std::vector<std::uint32_t>{0});
 }
 
-TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold that") {
+TEST_CASE("a lost chain begins again from a checkpoint, once its initial members hold that") {
   fixture f{2};
   f.decide.dead(server(0));
   f.decide.dead(server(1));
@@ -350,7 +350,7 @@ TEST_CASE("who cannot talk to the tail joins behind another one") {
   CHECK(f.text() == "2: 0 2, then 3: 0 2 +1");
 }
 
-TEST_CASE("who is stuck because those behind it are is left where it is") {
+TEST_CASE("who is stalled because those behind it are is left where it is") {
   fixture f{2};
   f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
   f.hear(server(2), 1);
@@ -397,7 +397,7 @@ TEST_CASE("who cannot talk to a second one is left out itself") {
   CHECK(f.text() == "3: 0 1 +3, then 4: 0 +3");
 }
 
-TEST_CASE("who was stuck in an older configuration is not believed") {
+TEST_CASE("who was stalled in an older configuration is not believed") {
   fixture f{2};
   f.hear(server(2), 1);
   f.decide.heard(server(0), {{{}, {0}, {1}, true, false, true}});

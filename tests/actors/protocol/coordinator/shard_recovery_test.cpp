@@ -26,8 +26,8 @@ struct fixture {
                                  [](const auto& x) { return std::holds_alternative<Effect>(x); });
   }
 
-  static storage::found found(std::uint64_t checkpoint) {
-    storage::found what;
+  static storage::checkpoint_search_result found(std::uint64_t checkpoint) {
+    storage::checkpoint_search_result what;
     what.newest.emplace();
     what.newest->checkpoint = checkpoint;
     return what;

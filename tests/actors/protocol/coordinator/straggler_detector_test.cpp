@@ -47,7 +47,7 @@ public:
     auto& worker = workers[id];
     worker.done = {};
     worker.next = now + worker.step + worker.blocked;
-    detector.joined(id, worker.host, now, verdicts);
+    detector.joined(id, worker.host, now, events);
   }
 
   void run(milliseconds span, bool ticks = true) {
@@ -61,10 +61,10 @@ public:
   }
 
   void tick() {
-    auto seen = verdicts.size();
-    detector.tick(now, verdicts);
-    for (; seen < verdicts.size(); ++seen) {
-      const auto one = verdicts[seen];
+    auto seen = events.size();
+    detector.tick(now, events);
+    for (; seen < events.size(); ++seen) {
+      const auto one = events[seen];
       if (one.what != event_kind::measure)
         continue;
       INFO(text_of(one.what_happened));
@@ -80,7 +80,7 @@ public:
   straggler_measure measure(worker_id id) const { return detector.measure(id); }
   std::size_t count(event_kind what) const {
     return static_cast<std::size_t>(std::count_if(
-      verdicts.begin(), verdicts.end(), [&](const auto& one) { return one.what == what; }));
+      events.begin(), events.end(), [&](const auto& one) { return one.what == what; }));
   }
   std::size_t out() const {
     return static_cast<std::size_t>(
@@ -106,7 +106,7 @@ public:
 
   straggler_detector detector;
   std::map<worker_id, fake_worker> workers;
-  straggler_events verdicts;
+  straggler_events events;
   std::vector<milliseconds> out_at;
   milliseconds now{0};
 
@@ -141,13 +141,13 @@ private:
 fleet settled(std::uint32_t size, straggler_options options = {}) {
   fleet all(size, options);
   all.run(60s);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   return all;
 }
 
 std::vector<straggler_measure> duties_of(const fleet& all, worker_id id) {
   std::vector<straggler_measure> seen;
-  for (const auto& one : all.verdicts)
+  for (const auto& one : all.events)
     if (one.what == event_kind::measure && one.worker == id)
       seen.push_back(one.measure);
   return seen;
@@ -164,7 +164,7 @@ TEST_CASE("time that a worker was blocked by us is not held against it") {
   fleet all(10);
   all[slow_one].blocked = 900ms;
   all.run(5min);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
 }
 
 TEST_CASE("a worker with more data in a step is not slow for that, one with less time is") {
@@ -181,18 +181,18 @@ TEST_CASE("a worker with more data in a step is not slow for that, one with less
 
 TEST_CASE("reports may be lost, come in heaps and be repeated") {
   straggler_detector detector{straggler_options{}};
-  straggler_events verdicts;
+  straggler_events events;
   for (std::uint32_t i = 0; i < 10; ++i)
-    detector.joined({i}, "", 0s, verdicts);
+    detector.joined({i}, "", 0s, events);
   for (milliseconds now = 100ms; now < 5min; now += 100ms) {
     const auto steps = static_cast<std::uint64_t>(now / 100ms);
     for (std::uint32_t i = 0; i < 10; ++i)
       if (i % 2 == 0 || steps % (5 * i) == 0)
         for (std::uint32_t times = 0; times < 2; ++times)
           detector.progress({i}, {steps, steps * 32, 0us}, now);
-    detector.tick(now, verdicts);
+    detector.tick(now, events);
   }
-  CHECK(verdicts.empty());
+  CHECK(events.empty());
 }
 
 TEST_CASE("numbers that went back begin a new count") {
@@ -200,7 +200,7 @@ TEST_CASE("numbers that went back begin a new count") {
   all[slow_one].done = {};
   all[{4}].done.samples = 0;
   all.run(1min);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all[{4}].frozen = true;
   all.run(12s);
   CHECK(all.count(event_kind::stalled) == 1);
@@ -230,14 +230,14 @@ TEST_CASE("slow is beyond twice the median, by 50 ms in a step, and beyond 6 dev
     uneven[{i}].step = 100ms + 30ms * i; // m = 235 ms, d = 75 ms
   uneven[{9}].step = 650ms;              // 2.7 m, m + 5.4 d
   uneven.run(5min);
-  CHECK(uneven.verdicts.empty());
+  CHECK(uneven.events.empty());
 }
 
 TEST_CASE("a window counts by its median: long pauses in between do not make a worker slow") {
   fleet all(10);
   all[slow_one].extra = [](std::uint64_t step) { return step % 10 == 0 ? 2000ms : 0ms; };
   all.run(5min);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
 }
 
 TEST_CASE("two slow windows running are not enough") {
@@ -248,7 +248,7 @@ TEST_CASE("two slow windows running are not enough") {
     all[slow_one].step = 100ms;
     all.run(8s);
   }
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
 }
 
 TEST_CASE("fewer than 5 workers are not compared") {
@@ -257,7 +257,7 @@ TEST_CASE("fewer than 5 workers are not compared") {
     all[{1}].step = 1000ms;
     all.run(5min);
     CHECK((all.out_at.size() > 0) == (size == 5));
-    CHECK(all.verdicts.empty() == (size < 5));
+    CHECK(all.events.empty() == (size < 5));
   }
 }
 
@@ -290,29 +290,29 @@ TEST_CASE("a window ends by time with one step, or with the time of 5 where step
   }
 }
 
-// -- rule 3: stuck workers --
+// -- rule 3: stalled workers --
 
-TEST_CASE("who reports and does not train for 10 s is stuck, and out after 20 s") {
+TEST_CASE("who reports and does not train for 10 s is stalled, and out after 20 s") {
   auto all = settled(10);
   all[slow_one].frozen = true;
   all.run(10s);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all.run(2s);
-  REQUIRE(all.verdicts.size() == 1);
-  CHECK(all.verdicts[0].what == event_kind::stalled);
-  CHECK(all.verdicts[0].worker == slow_one);
+  REQUIRE(all.events.size() == 1);
+  CHECK(all.events[0].what == event_kind::stalled);
+  CHECK(all.events[0].worker == slow_one);
   all.run(8s);
-  CHECK(all.verdicts.size() == 1);
+  CHECK(all.events.size() == 1);
   all.run(2s);
   CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::evicted});
 }
 
-TEST_CASE("who waits for us is not stuck") {
+TEST_CASE("who waits for us is not stalled") {
   auto all = settled(10);
   all[slow_one].frozen = true;
   all[slow_one].waits = true;
   all.run(10min);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
 }
 
 TEST_CASE("silence is counted in steps where these are long, and of the worker's own size") {
@@ -325,7 +325,7 @@ TEST_CASE("silence is counted in steps where these are long, and of the worker's
     all.run(2min);
     all[slow_one].frozen = true;
     all.run(size * 20s - 1s); // The worker was in the middle of a step.
-    CHECK(all.verdicts.empty());
+    CHECK(all.events.empty());
     all.run(size * 5s + 3s);
     CHECK(all.count(event_kind::stalled) == 1);
     all.run(size * 25s);
@@ -338,25 +338,25 @@ TEST_CASE("the first step may take 2 min") {
   all[{10}].frozen = true;
   all.join({10});
   all.run(119s);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all.run(3s);
   CHECK(all.count(event_kind::stalled) == 1);
 }
 
-TEST_CASE("a stuck worker that cannot be put out and trains again is told of") {
+TEST_CASE("a stalled worker that cannot be put out and trains again is told of") {
   straggler_options options;
   options.workers_min = 10;
   auto all = settled(10, options);
   all[slow_one].frozen = true;
   all.run(1min);
-  CHECK(all.verdicts.size() == 1);
+  CHECK(all.events.size() == 1);
   all[slow_one].frozen = false;
   all.run(2s);
-  REQUIRE(all.verdicts.size() == 2);
+  REQUIRE(all.events.size() == 2);
   CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::full});
 }
 
-TEST_CASE("also in a small cluster one stuck worker is put out, but not all") {
+TEST_CASE("also in a small cluster one stalled worker is put out, but not all") {
   auto all = settled(2);
   all[{1}].frozen = true;
   all.run(25s);
@@ -397,7 +397,7 @@ TEST_CASE("a cluster that stays slow is judged again") {
   CHECK(all.out_at.size() > 0);
 }
 
-TEST_CASE("more than a fifth slow or stuck is the cluster's fault") {
+TEST_CASE("more than a fifth slow or stalled is the cluster's fault") {
   for (const bool frozen : {false, true})
     for (const std::uint32_t bad : {2u, 3u}) {
       auto all = settled(10);
@@ -468,12 +468,12 @@ TEST_CASE("force grows by one degree at a time, 5 s apart at least, each on a ne
     all.run(1min);
     all[slow_one].step = step;
     std::vector<milliseconds> changed_at;
-    for (auto known = all.verdicts.size(); all.measure(slow_one) != straggler_measure::evicted;) {
+    for (auto known = all.events.size(); all.measure(slow_one) != straggler_measure::evicted;) {
       all.run(100ms);
       REQUIRE(all.now < 5min);
-      if (all.verdicts.size() > known)
+      if (all.events.size() > known)
         changed_at.push_back(all.now);
-      known = all.verdicts.size();
+      known = all.events.size();
     }
     CHECK(duties_of(all, slow_one) == by_degrees);
     REQUIRE(changed_at.size() == 4);
@@ -525,15 +525,15 @@ TEST_CASE("who is out stays out, whatever it reports and however often it comes"
   auto all = settled(10);
   all[slow_one].step = 700ms;
   REQUIRE(all.until_out(slow_one) > 0s);
-  straggler_events verdicts;
+  straggler_events events;
   for (int i = 0; i < 10; ++i) {
     all.detector.progress(slow_one, {1000u + i, 100'000, 0us}, all.now);
     all.detector.left(slow_one, all.now);
-    all.detector.joined(slow_one, "elsewhere", all.now, verdicts);
+    all.detector.joined(slow_one, "elsewhere", all.now, events);
     all.run(2s);
     CHECK(all.measure(slow_one) == straggler_measure::evicted);
   }
-  CHECK(verdicts.empty());
+  CHECK(events.empty());
 }
 
 TEST_CASE("a new incarnation begins with full duty and is measured anew") {
@@ -543,9 +543,9 @@ TEST_CASE("a new incarnation begins with full duty and is measured anew") {
     all.run(100ms);
   all.join(slow_one);
   CHECK(all.measure(slow_one) == straggler_measure::full);
-  all.verdicts.clear();
+  all.events.clear();
   all.run(12s); // Less than three windows.
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all.run(35s);
   CHECK(duties_of(all, slow_one) == by_degrees);
 }
@@ -608,10 +608,10 @@ TEST_CASE("a host is held back after 3 evictions within an hour, and not for eve
   all[{1}].step = all[{2}].step = 700ms;
   evict({1});
   evict({2});
-  all.verdicts.clear();
+  all.events.clear();
   all.join({3}); // It restarts on the bad host. Two are out; a third may be.
-  REQUIRE(all.verdicts.size() == 1);
-  CHECK(all.verdicts[0].measure == straggler_measure::evicted);
+  REQUIRE(all.events.size() == 1);
+  CHECK(all.events[0].measure == straggler_measure::evicted);
   all.join({0}); // The budget is used up, so the worker works.
   CHECK(all.measure({0}) == straggler_measure::full);
   all.run(29min);
@@ -648,7 +648,7 @@ TEST_CASE("what the judge missed while it was late is not silence") {
     all[slow_one].next = all.now + step - 10ms;
     all.tick();
     all.run(1min);
-    CHECK(all.verdicts.empty());
+    CHECK(all.events.empty());
   }
 }
 
@@ -674,7 +674,7 @@ TEST_CASE("windows that a late round ends are no suspicion") {
     all.run(2100ms, false);
     all.tick();
   }
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all.run(45s);
   CHECK(duties_of(all, slow_one) == by_degrees);
 }
@@ -697,7 +697,7 @@ TEST_CASE("reports that come in a heap, before or after a late round, are not me
         all.tick();
       all.run(3200ms);
     }
-    CHECK(all.verdicts.empty());
+    CHECK(all.events.empty());
   }
 }
 
@@ -709,7 +709,7 @@ TEST_CASE("a judge that was late is more patient for a while") {
   }
   all[slow_one].frozen = true;
   all.run(29s);
-  CHECK(all.verdicts.empty());
+  CHECK(all.events.empty());
   all.run(6s);
   CHECK(all.count(event_kind::stalled) == 1);
 }
@@ -720,23 +720,23 @@ TEST_CASE("a reason says who, what follows, and the numbers") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
   all.run(1min);
-  REQUIRE(all.verdicts.size() >= 4);
-  CHECK(text_of(all.verdicts[0].what_happened)
+  REQUIRE(all.events.size() >= 4);
+  CHECK(text_of(all.events[0].what_happened)
         == "worker 3 is slow, it is watched; 500 ms for 32 samples, the median of 10 workers is "
            "100 ms, the limit 200 ms");
-  CHECK(text_of(all.verdicts[3].what_happened)
+  CHECK(text_of(all.events[3].what_happened)
         == "worker 3 evicted for 30 s: it stayed slow; 500 ms for 32 samples, the median of 10 "
            "workers is 100 ms, the limit 200 ms");
 }
 
 TEST_CASE("calls for a worker that did not join do nothing") {
   straggler_detector detector{straggler_options{}};
-  straggler_events verdicts;
+  straggler_events events;
   detector.left({7}, 1s);
   detector.progress({7}, {1, 1, 0us}, 1s);
   for (milliseconds now = 1s; now < 5min; now += 1s)
-    detector.tick(now, verdicts);
-  CHECK(verdicts.empty());
+    detector.tick(now, events);
+  CHECK(events.empty());
   CHECK(detector.measure({7}) == straggler_measure::full);
 }
 

@@ -38,7 +38,7 @@ straggler_tally run_seeds(Prepare prepare, Spoil spoil) {
   MESSAGE(seeds, " seeds, ", std::llround(all.worker_hours), " worker-hours, ", all.steps,
           " steps; evicted: ", all.healthy_out, " healthy, ", all.stragglers_out,
           " stragglers, at most ", all.out_max, " out at a time, ", all.over_budget,
-          " times over the budget; force on healthy: ", all.forced, ", stuck: ", all.stalled,
+          " times over the budget; force on healthy: ", all.forced, ", stalled: ", all.stalled,
           ", cluster slow: ", all.cluster_slow, ", detector asleep: ", all.sleeps);
   return all;
 }

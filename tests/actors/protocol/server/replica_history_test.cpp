@@ -122,7 +122,7 @@ private:
   void deliver_one() {
     const auto reach = std::min<std::uint64_t>(mail_.size(), is_quiet_ ? 1 : 4);
     const auto at = mail_.begin() + static_cast<std::ptrdiff_t>(below(reach));
-    const letter_variant what = *at;
+    const sent_message what = *at;
     if (!percent(10)) // Otherwise it is delivered again.
       mail_.erase(at);
     node* const to = find(what.to);
@@ -352,13 +352,13 @@ private:
 
   void judge_end() {
     const auto& first = *find(record_.active.members.front())->decide_at.decide.state();
-    CHECK(first.marks() == batch_set{batch_id{job_.batches()}});
+    CHECK(first.batches_applied() == batch_set{batch_id{job_.batches()}});
     CHECK(applied_in(longest_).size() == job_.batches() * (is_mixed_ ? 2 : 1));
     for (const auto& x : nodes_) {
       if (!has_part(record_.active, x->id()))
         continue;
       const auto& state = *x->decide_at.decide.state();
-      CHECK(state.marks() == first.marks());
+      CHECK(state.batches_applied() == first.batches_applied());
       CHECK(state.version() == first.version());
       CHECK(state.bsp_clocks() == first.bsp_clocks());
       CHECK(state.pending() == 0);
@@ -375,7 +375,7 @@ private:
   bool is_mixed_;
   time_point now_{0};
   std::vector<std::unique_ptr<node>> nodes_;
-  std::deque<letter_variant> mail_;
+  std::deque<sent_message> mail_;
   chain_metadata record_;
   std::uint64_t last_config_ = 0;
   std::uint64_t last_incarnation_ = 1;

@@ -216,7 +216,7 @@ TEST_CASE("a slot's payload ends with its request") {
   CHECK(watch.expired());
 }
 
-TEST_CASE("a joiner of a bsp job is joint when it can answer for the clock before") {
+TEST_CASE("a joiner of a bsp job is synced when it can answer for the clock before") {
   trio t{{bsp()}};
   t.push(t.head, 1, 0, 0);
   t.push(t.head, 2, 1, 1);
@@ -232,7 +232,7 @@ TEST_CASE("a joiner of a bsp job is joint when it can answer for the clock befor
   CHECK(t.third.steps == t.head.steps);
 }
 
-TEST_CASE("an entry of an asp table does not make a joiner of a mixed job joint") {
+TEST_CASE("an entry of an asp table does not make a joiner of a mixed job a synced one") {
   trio t{{asp(), bsp()}};
   const auto push = [&](std::uint64_t token, std::uint32_t worker, std::uint64_t batch) {
     t.push(t.head, token, worker, batch, batch / 2);

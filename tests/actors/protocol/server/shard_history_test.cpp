@@ -215,10 +215,10 @@ private:
   void compare() const {
     REQUIRE(follower_->version() == shard_->version());
     REQUIRE(follower_->bsp_clocks() == shard_->bsp_clocks());
-    REQUIRE(follower_->marks() == shard_->marks());
+    REQUIRE(follower_->batches_applied() == shard_->batches_applied());
     const auto own = shard_->partitions(), others = follower_->partitions();
     for (std::size_t i = 0; i < own.size(); ++i)
-      REQUIRE(own[i].marks == others[i].marks);
+      REQUIRE(own[i].applied == others[i].applied);
   }
 
   /// Makes the head lead. The coordinator tells it which workers have begun to work.
@@ -714,7 +714,7 @@ private:
     while (follower_done_ < head_done_)
       follower_commits();
     compare();
-    CHECK(shard_->marks() == batch_set{batch_id{job_.batches()}});
+    CHECK(shard_->batches_applied() == batch_set{batch_id{job_.batches()}});
     CHECK(shard_->version() == book_.version);
     CHECK(shard_->bsp_clocks() == book_.bsp_clocks);
     CHECK(shard_->pull_clock_max() == answered_max_);

@@ -30,14 +30,14 @@ shard_fixture follower_of(const shard_fixture& head) {
 
 void check_same_state(const shard& a, const shard& b) {
   CHECK(a.version() == b.version());
-  CHECK(a.marks() == b.marks());
+  CHECK(a.batches_applied() == b.batches_applied());
   CHECK(a.bsp_clocks() == b.bsp_clocks());
   CHECK(a.clocks() == b.clocks());
   const auto left = a.partitions(), right = b.partitions();
   REQUIRE(left.size() == right.size());
   for (std::size_t i = 0; i < left.size(); ++i) {
     CHECK(left[i].version == right[i].version);
-    CHECK(left[i].marks == right[i].marks);
+    CHECK(left[i].applied == right[i].applied);
   }
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("any number of pushes is pending, and nothing changes before they are 
   CHECK(f.push(3, 0, 5, 1) == lines{"propose 3 to 0"});
   CHECK(f.decide.pending() == 3);
   CHECK(f.decide.version() == 0);
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(f.decide.clocks() == std::vector{member(0), member(1)});
   CHECK_FALSE(f.decide.holds({1}));
   CHECK(f.pull(4, 0, 6, 2) == lines{"answer 4 version 0"});
@@ -176,7 +176,7 @@ TEST_CASE("entries of workers that are not listed here are applied all the same"
   shard_fixture f = follower_of(head);
   f.set_workers({member(0)});
   CHECK(f.commit() == lines{"apply b0 to 0"});
-  CHECK(f.decide.marks().size() == 1);
+  CHECK(f.decide.batches_applied().size() == 1);
   CHECK(f.decide.clocks() == std::vector{joiner(0)});
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a replica that truncates has a past state of its chain") {
   };
   CHECK(f.truncate() == lines{why(2), why(3), why(1)});
   CHECK(f.decide.pending() == 0);
-  CHECK(f.decide.marks() == other.decide.marks());
+  CHECK(f.decide.batches_applied() == other.decide.batches_applied());
   CHECK(f.decide.version() == 1);
   SUBCASE("and follows again from there") {
     f.append(other.log.front().entry);

@@ -30,7 +30,7 @@ std::vector<step_header> sum_of(const shard_fixture& f, const std::vector<std::u
 TEST_CASE("a sum is one step, and marks all of its batches") {
   shard_fixture f{job_of({asp(), asp()})};
   CHECK(f.push(1, sum_of(f, {3, 5}), f.all_tables()) == lines{"apply 1 to 0 1", "ack 1 version 1"});
-  CHECK(f.decide.marks() == set_of({3, 5}));
+  CHECK(f.decide.batches_applied() == set_of({3, 5}));
   CHECK(f.decide.counters().applied == 2);
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("a sum of which some batches are marked is refused, and nothing change
   const lines refused{"refuse 2 sum_not_applicable: some batches of the sum have been applied"};
   CHECK(f.push(2, sum_of(f, {3, 5}), f.all_tables()) == refused);
   CHECK(f.push(2, sum_of(f, {5, 3}), f.all_tables()) == refused);
-  CHECK(f.decide.marks() == set_of({3}));
+  CHECK(f.decide.batches_applied() == set_of({3}));
   CHECK(f.decide.version() == 1);
   CHECK(f.push(3, 1, 5, 0) == lines{"apply 3 to 0 late 1", "ack 3 version 2"});
 }
@@ -57,7 +57,7 @@ TEST_CASE("a sum is refused where its batches are marked on different partitions
   const job_spec job = job_of({asp(), asp()});
   const std::string why = " sum_not_applicable: some batches of the sum have been applied";
   auto partitions = fresh(job, {0, 1});
-  partitions[1].marks = {set_of({3}), set_of({3})};
+  partitions[1].applied = {set_of({3}), set_of({3})};
   shard_fixture f{job, partitions};
   CHECK(f.push(1, sum_of(f, {3, 5}), f.all_tables()) == lines{"refuse 1" + why});
   shard_fixture g{job};
@@ -68,7 +68,7 @@ TEST_CASE("a sum is refused where its batches are marked on different partitions
 TEST_CASE("a sum leaves alone the partitions that have all of its batches") {
   const job_spec job = job_of({asp()});
   auto partitions = fresh(job, {0, 1});
-  partitions[1].marks = {set_of({3, 5})};
+  partitions[1].applied = {set_of({3, 5})};
   shard_fixture f{job, partitions};
   CHECK(f.push(1, sum_of(f, {3, 5}), f.all_tables())
         == lines{"apply 1 to 0 skip 0/1", "ack 1 version 1"});
@@ -94,7 +94,7 @@ TEST_CASE("a batch of a sum that is not finite may come again alone") {
   f.not_finite = true;
   CHECK(f.push(1, sum_of(f, {3, 5}), f.all_tables())
         == lines{"apply 1 to 0", "refuse 1 non_finite: nan"});
-  CHECK(f.decide.marks() == set_of({}));
+  CHECK(f.decide.batches_applied() == set_of({}));
   f.not_finite = false;
   CHECK(f.push(2, 1, 5, 0) == lines{"apply 2 to 0", "ack 2 version 1"});
 }
@@ -112,7 +112,7 @@ TEST_CASE("a sum with a batch of a worker that may not push is refused") {
   CHECK(f.push(3, sum_of(f, {3, 5}), f.all_tables()).front().starts_with("refuse 3 fenced"));
   f.set_workers({});
   CHECK(f.push(4, steps, f.all_tables()).front().starts_with("refuse 4 "));
-  CHECK(f.decide.marks() == set_of({}));
+  CHECK(f.decide.batches_applied() == set_of({}));
 }
 
 TEST_CASE("a sum that names a batch twice, or bsp tables, is refused") {
@@ -129,7 +129,7 @@ TEST_CASE("a sum with two batches of one worker is refused, so that there are fe
   auto steps = sum_of(f, {3, 5});
   steps[1].worker = steps[0].worker;
   CHECK(f.push(1, steps, f.all_tables()) == lines{"refuse 1 malformed: push lists a worker twice"});
-  CHECK(f.decide.marks() == set_of({}));
+  CHECK(f.decide.batches_applied() == set_of({}));
 }
 
 TEST_CASE("ssp: a sum is heard of as the push of each of its workers") {

@@ -28,26 +28,26 @@ TEST_CASE("a batch is applied once and marked on every partition and table") {
   shard_fixture f{job_of({asp(), asp()})};
   CHECK(f.push(1, 0, 3, 0) == lines{"apply 1 to 0 1", "ack 1 version 1"});
   CHECK(f.push(2, 1, 3, 0) == lines{"ack 2 version 1 duplicate"});
-  CHECK(f.decide.marks() == set_of({3}));
+  CHECK(f.decide.batches_applied() == set_of({3}));
   for (const shard_partition& p : f.decide.partitions())
-    CHECK(p.marks == std::vector{set_of({3}), set_of({3})});
+    CHECK(p.applied == std::vector{set_of({3}), set_of({3})});
   CHECK(f.decide.counters().applied == 1);
   CHECK(f.decide.counters().duplicates == 1);
 }
 
-TEST_CASE("marks are those of all partitions and tables together") {
+TEST_CASE("the applied batches are those of all partitions and tables together") {
   const job_spec job = job_of({asp(), asp()});
   auto partitions = fresh(job, {0, 1});
-  partitions[0].marks = {set_of({0, 1, 2}), set_of({0, 2})};
-  partitions[1].marks = {set_of({0, 2, 3}), set_of({0, 1, 2, 3})};
-  CHECK(shard_fixture{job, partitions}.decide.marks() == set_of({0, 2}));
+  partitions[0].applied = {set_of({0, 1, 2}), set_of({0, 2})};
+  partitions[1].applied = {set_of({0, 2, 3}), set_of({0, 1, 2, 3})};
+  CHECK(shard_fixture{job, partitions}.decide.batches_applied() == set_of({0, 2}));
 }
 
 TEST_CASE("a push leaves alone the partitions that have its batch") {
   const job_spec job = job_of({asp(), asp()});
   auto partitions = fresh(job, {0, 1});
-  partitions[1].marks = {set_of({3}), set_of({3})};
-  partitions[0].marks = {set_of({3}), set_of({})};
+  partitions[1].applied = {set_of({3}), set_of({3})};
+  partitions[0].applied = {set_of({3}), set_of({})};
   shard_fixture f{job, partitions};
   CHECK(f.push(1, 0, 3, 0) == lines{"apply 1 to 1 skip 1/1", "ack 1 version 1"});
   CHECK(f.push(2, 0, 3, 0) == lines{"ack 2 version 1 duplicate"});
@@ -56,16 +56,16 @@ TEST_CASE("a push leaves alone the partitions that have its batch") {
 TEST_CASE("a push marks only the tables that it lists") {
   shard_fixture f{job_of({asp(), asp()})};
   CHECK(f.push(1, f.step(0, 3, 0), {{1}}) == lines{"apply 1 to 1", "ack 1 version 1"});
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(f.push(2, f.step(0, 3, 0), {{1}, {0}}) == lines{"apply 2 to 0 late 1", "ack 2 version 2"});
-  CHECK(f.decide.marks() == set_of({3}));
+  CHECK(f.decide.batches_applied() == set_of({3}));
 }
 
 TEST_CASE("a gradient that is not finite leaves no trace but a count") {
   shard_fixture f = admitted(job_of({ssp(0)}));
   f.not_finite = true;
   CHECK(f.push(1, 0, 3, 0) == lines{"apply 1 to 0", "refuse 1 non_finite: nan"});
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(f.decide.version() == 0);
   CHECK(f.decide.clocks()[0].clock == 0);
   CHECK(f.decide.counters().refused == 1);
@@ -81,7 +81,7 @@ TEST_CASE("pushes refused by the caller are counted") {
   CHECK(f.decide.counters().refused == 1);
 }
 
-TEST_CASE("a restored shard goes on from its largest version and knows its marks") {
+TEST_CASE("a restored shard goes on from its largest version and knows its applied batches") {
   const job_spec job = job_of({asp()});
   auto partitions = fresh(job, {0, 1});
   partitions[0] = {{0}, 7, {set_of({0, 1})}};
@@ -97,7 +97,7 @@ TEST_CASE("a restored shard goes on from its largest version and knows its marks
 TEST_CASE("a shard without partitions has every batch") {
   const job_spec job = job_of({bsp(), asp()}, 2, 6);
   shard decide{job, {1}, {}};
-  CHECK(decide.marks() == batch_set{batch_id{6}});
+  CHECK(decide.batches_applied() == batch_set{batch_id{6}});
   CHECK(decide.bsp_clocks() == 3);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("malformed requests change nothing") {
   CHECK(refused(f.pull(5, f.step(0, 0, 5), {{2}})));
   CHECK(refused(f.pull(6, f.step(0, 0, 5), {{2}}, true)));
   CHECK(f.decide.version() == 0);
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(f.decide.clocks() == std::vector{member(0), member(1)});
   CHECK(f.decide.counters() == server_counters{});
 }
@@ -253,7 +253,7 @@ TEST_CASE("a worker being admitted may start at the largest pull minus the stale
     CHECK(f.set_workers({member(0), member(1, 6)}) == lines{"answer 2 version 0"});
     CHECK(f.decide.clocks()[1].clock == 6);
   }
-  SUBCASE("and may speak before the orders list it as known") {
+  SUBCASE("and may speak before the desired state lists it as known") {
     CHECK(f.pull(3, 1, 0, 10).empty());
     f.set_workers({member(0), member(1, 6)});
     CHECK(f.decide.clocks()[1] == member(1, 10));
@@ -291,11 +291,11 @@ TEST_CASE("a bsp clock is applied when all slots are there, in slot order") {
   shard_fixture f{job_of({bsp()}, 3, 8)};
   CHECK(f.push(10, 0, 2, 0).empty());
   CHECK(f.push(11, 1, 0, 0).empty());
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(
     f.push(12, 0, 1, 1)
     == lines{"apply 11 12 10 to 0", "ack 11 version 1", "ack 12 version 1", "ack 10 version 1"});
-  CHECK(f.decide.marks() == batch_set{batch_id{3}});
+  CHECK(f.decide.batches_applied() == batch_set{batch_id{3}});
   CHECK(f.decide.bsp_clocks() == 1);
   CHECK(f.decide.counters().applied == 3);
   CHECK(f.decide.counters().staleness_versions.counts() == std::vector<std::uint64_t>{3});
@@ -311,7 +311,7 @@ TEST_CASE("early slots are kept and applied one clock after the other") {
   CHECK(f.push(9, 0, 0, 0)
         == lines{"apply 9 1 to 0", "ack 9 version 1", "ack 1 version 1", "apply 2 3 to 0",
                  "ack 2 version 2", "ack 3 version 2", "apply 4 to 0", "ack 4 version 3"});
-  CHECK(f.decide.marks() == batch_set{batch_id{5}});
+  CHECK(f.decide.batches_applied() == batch_set{batch_id{5}});
 }
 
 TEST_CASE("slots of clocks more than 64 ahead are refused and change nothing") {
@@ -389,10 +389,10 @@ TEST_CASE("a restored bsp shard goes on with the first clock that is not marked 
   const job_spec job = job_of({bsp(), asp()}, 2, 5);
   auto partitions = fresh(job, {0, 1});
   for (shard_partition& p : partitions)
-    p.marks = {batch_set{batch_id{2}}, set_of({})};
+    p.applied = {batch_set{batch_id{2}}, set_of({})};
   CHECK(shard_fixture{job, partitions}.decide.bsp_clocks() == 1);
   SUBCASE("leaving alone partitions that are one clock further") {
-    partitions[1].marks[0] = batch_set{batch_id{4}};
+    partitions[1].applied[0] = batch_set{batch_id{4}};
     shard_fixture f{job, partitions};
     f.push(1, f.step(0, 2, 0), {{0}});
     CHECK(f.push(2, f.step(1, 3, 0), {{0}})
@@ -400,7 +400,7 @@ TEST_CASE("a restored bsp shard goes on with the first clock that is not marked 
   }
   SUBCASE("also at the end of the job") {
     for (shard_partition& p : partitions)
-      p.marks[0] = batch_set{batch_id{5}};
+      p.applied[0] = batch_set{batch_id{5}};
     shard_fixture f{job, partitions};
     CHECK(f.decide.bsp_clocks() == 3);
     CHECK(f.push(1, f.step(0, 4, 0), {{0}}) == lines{"ack 1 version 0 duplicate"});
@@ -413,11 +413,11 @@ TEST_CASE("a mixed push is acknowledged when all of its tables are applied") {
   shard_fixture f = admitted(job_of({bsp(), ssp(0), bsp()}));
   CHECK(f.push(1, 0, 0, 0) == lines{"apply 1 to 1"});
   CHECK(f.decide.holds({1}));
-  CHECK(f.decide.marks().size() == 0);
+  CHECK(f.decide.batches_applied().size() == 0);
   CHECK(f.decide.clocks()[0].clock == 1);
   CHECK(f.push(2, 1, 1, 0, 1)
         == lines{"apply 2 to 1", "apply 1 2 to 0 2", "ack 1 version 3", "ack 2 version 3"});
-  CHECK(f.decide.marks() == batch_set{batch_id{2}});
+  CHECK(f.decide.batches_applied() == batch_set{batch_id{2}});
   CHECK(f.decide.counters().applied == 2);
   CHECK(f.decide.counters().staleness_versions.count() == 2);
 }

@@ -1,4 +1,4 @@
-// Tests that the coordinator actor sends `orders` to the right members, and how it ends. Its
+// Tests that the coordinator actor sends desired states to the right members, and how it ends. Its
 // decisions have tests of their own.
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
@@ -30,7 +30,7 @@ struct fixture : actor_fixture {
     service = owned(*spawned);
   }
 
-  /// Returns a member that records the `orders` it gets.
+  /// Returns a member that records the desired states that it gets.
   troupe::member_handle spawn_member(const member_id& who) {
     auto& mine = received[who];
     return owned(
@@ -104,7 +104,7 @@ const member_id observer_0{role::observer, 0, {30}};
 
 } // namespace
 
-TEST_CASE("orders_reach_the_member_that_they_are_for") {
+TEST_CASE("desired_states_reach_the_member_that_they_are_for") {
   fixture f;
   const auto server = f.spawn_member(server_0);
   const auto worker = f.spawn_member(worker_0);
@@ -118,7 +118,7 @@ TEST_CASE("orders_reach_the_member_that_they_are_for") {
   CHECK(std::get<desired_server>(f.received[server_0].back().body).chains.size() == 1);
 }
 
-TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
+TEST_CASE("desired_states_follow_a_member_to_its_newest_handle") {
   fixture f;
   const auto first = f.spawn_member(server_0);
   f.report_from(server_0, first, server_status{});

@@ -78,13 +78,13 @@ void check_accepted(key_slots& slots, request_message what) {
 } // namespace
 
 TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
-  key_cache book;
+  key_cache cache;
   key_slots slots;
   const auto list = list_of(1, 100);
   const auto same = list_of(1, 100); // The same keys in other memory.
   auto first = pull_of({list}), second = push_of(same), third = pull_of({same, list_of(2, 100)});
   for (auto* each : {&first, &second, &third})
-    book.shorten(*each);
+    cache.shorten(*each);
   CHECK(first.keys == std::vector{kept(0)});
   CHECK(second.keys == std::vector{named(0)});
   CHECK(third.keys == std::vector{named(0), kept(1)});
@@ -100,22 +100,22 @@ TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
 }
 
 TEST_CASE("what is not worth a slot, or could not be kept, is brought") {
-  key_cache book{{.lists_max = 4, .bytes_max = 800}};
+  key_cache cache{{.lists_max = 4, .bytes_max = 800}};
   auto what = pull_of({list_of(1, detail::kept_keys_min - 1), list_of(2, 101),
                        list_of({9, 8, 7, 6, 5, 4, 3, 2, 1}), list_of({1, 2, 3, 4, 5, 6, 7, 7})});
   for (int i = 0; i < 2; ++i) {
-    book.shorten(what);
+    cache.shorten(what);
     CHECK(what.keys.empty());
     CHECK(what.forgotten.empty());
   }
 }
 
 TEST_CASE("a pull that may overtake others uses no slots") {
-  key_cache book;
+  key_cache cache;
   key_slots slots;
   auto first = pull_of({list_of(1, 20)}), latest = pull_of({list_of(1, 20)}, true);
-  book.shorten(first);
-  book.shorten(latest);
+  cache.shorten(first);
+  cache.shorten(latest);
   CHECK(latest.keys.empty());
   check_accepted(slots, arrived(first));
   check_accepted(slots, arrived(latest));
@@ -125,9 +125,9 @@ TEST_CASE("a pull that may overtake others uses no slots") {
 }
 
 TEST_CASE("keys of one table are not taken for those of another one") {
-  key_cache book;
+  key_cache cache;
   auto what = pull_of({list_of(1, 20, 1), list_of(1, 20, 2)});
-  book.shorten(what);
+  cache.shorten(what);
   CHECK(what.keys == std::vector{kept(0), kept(1)});
 }
 
@@ -142,43 +142,43 @@ TEST_CASE("two lists of one hash are told apart") {
   other[0] = 5;
   other[4] = one[4] ^ mixed(0) ^ mixed(5);
   REQUIRE(first_unordered(other) == other.size());
-  key_cache book;
+  key_cache cache;
   key_slots slots;
   for (const auto& keys : {one, other, other, one}) {
     auto what = pull_of({list_of(keys)});
-    book.shorten(what);
+    cache.shorten(what);
     auto read = arrived(what);
     REQUIRE(slots.complete(read));
     CHECK(std::ranges::equal(read.what.pull->rows[0].span(), keys));
   }
   auto both = pull_of({list_of(other), list_of(one)});
-  book.shorten(both); // The first list is in use, so the second gives way.
+  cache.shorten(both); // The first list is in use, so the second gives way.
   CHECK(both.keys == std::vector{kept(0), key_use{}});
   CHECK(both.forgotten == std::vector{0u});
 }
 
 TEST_CASE("the list that was not used for longest gives way") {
-  key_cache book{{.lists_max = 3, .bytes_max = 1 << 20}};
+  key_cache cache{{.lists_max = 3, .bytes_max = 1 << 20}};
   for (const std::uint64_t seed : {1, 2, 3, 1}) {
     auto what = pull_of({list_of(seed, 10)});
-    book.shorten(what);
+    cache.shorten(what);
   }
   auto fourth = pull_of({list_of(4, 10)});
-  book.shorten(fourth);
+  cache.shorten(fourth);
   CHECK(fourth.forgotten == std::vector{1u});
   CHECK(fourth.keys == std::vector{kept(1)});
   auto others = pull_of({list_of(1, 10), list_of(3, 10), list_of(4, 10), list_of(2, 10)});
-  book.shorten(others);
+  cache.shorten(others);
   CHECK(others.keys == std::vector{named(0), named(2), named(1), key_use{}}); // All are in use.
 }
 
-TEST_CASE("book and shelf agree, whatever is asked for") {
+TEST_CASE("key cache and key slots agree, whatever is asked for") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     test::random_source random{seed};
     const key_limits limits{.lists_max = static_cast<std::uint32_t>(1 + random.below(12)),
                             .bytes_max = 200 + random.below(4000)};
-    key_cache book{limits};
+    key_cache cache{limits};
     key_slots slots{limits};
     std::size_t names = 0;
     for (int i = 0; i < 300; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
       if (random.chance())
         whole.what.push = push_of(some_list()).what.push;
       auto sent = whole;
-      book.shorten(sent);
+      cache.shorten(sent);
       for (const key_use& x : sent.keys)
         names += x.way == key_use::how::named ? 1 : 0;
       auto read = arrived(sent);
@@ -202,18 +202,18 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
   }
 }
 
-TEST_CASE("a new link begins with an empty book and an empty shelf") {
-  key_cache book;
+TEST_CASE("a new link begins with an empty key cache and empty key slots") {
+  key_cache cache;
   auto first = pull_of({list_of(1, 50)}), again = pull_of({list_of(1, 50)});
-  book.shorten(first);
-  book = key_cache{};
-  book.shorten(again);
+  cache.shorten(first);
+  cache = key_cache{};
+  cache.shorten(again);
   CHECK(again.keys == std::vector{kept(0)});
   key_slots slots;
   check_accepted(slots, arrived(again));
 }
 
-TEST_CASE("a shelf believes nothing") {
+TEST_CASE("key slots believe nothing") {
   const auto list = list_of(1, 10);
   const auto filled = [&] {
     key_slots slots{{.lists_max = 4, .bytes_max = 200}};

@@ -1,6 +1,6 @@
 // Tests keys of sparse tables over real links: sent once, named afterwards, and never trusted.
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "tests/actors/answering_kv.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
@@ -41,12 +41,12 @@ kv_service spawn_rows(caf::actor_system& system) {
 
 struct process {
   explicit process(const member_id& who, const send_limits& limits = {})
-      : links(std::make_unique<node>(
+      : links(std::make_unique<process_links>(
         system, hello{wire::protocol_version, 7, 5, who}, [](const std::string&) {},
         transport_options{}, limits)) {}
   actor_config config;
   caf::actor_system system{config};
-  std::unique_ptr<node> links;
+  std::unique_ptr<process_links> links;
 };
 
 struct server_process : process {
@@ -58,8 +58,8 @@ struct server_process : process {
 };
 
 struct client_process : process {
-  explicit client_process(const endpoint& server, bool with_book = true)
-      : process({role::worker, 3, {20}}, {.key_cache = with_book}),
+  explicit client_process(const endpoint& server, bool with_key_cache = true)
+      : process({role::worker, 3, {20}}, {.key_cache = with_key_cache}),
         remote(links->to_servers()({{0}, server_0, to_string(server), true})) {}
 
   /// Pulls the rows; returns whether their values are those of the keys.

@@ -87,16 +87,16 @@ const evaluator_factory make_sum = [] { return std::make_unique<sum_of_parameter
 
 } // namespace
 
-TEST_CASE("the_observer_reports_what_the_board_says") {
+TEST_CASE("the_observer_reports_what_the_mailbox_says") {
   actor_fixture f;
   fake_coordinator coordinator{f};
   fake_kv values{f};
-  auto board = std::make_shared<observer_mailbox>();
-  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
+  auto mailbox = std::make_shared<observer_mailbox>();
+  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, mailbox,
                                                values.handle(), coordinator.connector()));
   CHECK(coordinator.reports().size() == 1);
   CHECK(coordinator.reports()[0].job == 8);
-  board->update([](observer_status& report) { report.done = true; });
+  mailbox->update([](observer_status& report) { report.done = true; });
   f.send(observer, tick_atom_v);
   CHECK(coordinator.reports().size() == 2);
   CHECK(coordinator.last<observer_status>().done);
@@ -104,44 +104,44 @@ TEST_CASE("the_observer_reports_what_the_board_says") {
   CHECK(coordinator.reports().size() == 7);
 }
 
-TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
+TEST_CASE("the_observer_publishes_desired_states_and_passes_on_views") {
   actor_fixture f;
   fake_coordinator coordinator{f};
   fake_kv values{f};
-  auto board = std::make_shared<observer_mailbox>();
-  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
+  auto mailbox = std::make_shared<observer_mailbox>();
+  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, mailbox,
                                                values.handle(), coordinator.connector()));
-  CHECK_FALSE(board->latest());
+  CHECK_FALSE(mailbox->latest());
   job_status what;
   what.batches_done = 5;
   what.view.config = {2};
   coordinator.order(observer, what);
   coordinator.order(observer, what);
   CHECK(values.views().size() == 1);
-  REQUIRE(board->latest());
-  CHECK(board->latest()->desired_state.batches_done == 5);
-  CHECK(board->latest()->term == 1);
-  CHECK_FALSE(board->latest()->stop);
+  REQUIRE(mailbox->latest());
+  CHECK(mailbox->latest()->desired_state.batches_done == 5);
+  CHECK(mailbox->latest()->term == 1);
+  CHECK_FALSE(mailbox->latest()->stop);
   coordinator.sequence = 0;
   what.batches_done = 4;
   coordinator.order(observer, what); // This message was overtaken.
-  CHECK(board->latest()->desired_state.batches_done == 5);
+  CHECK(mailbox->latest()->desired_state.batches_done == 5);
 }
 
-TEST_CASE("the_board_may_be_used_by_many_threads") {
-  observer_mailbox board;
+TEST_CASE("the_mailbox_may_be_used_by_many_threads") {
+  observer_mailbox mailbox;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 2; ++thread)
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) {
-        board.update([](observer_status& report) { report.deaths.emplace_back(); });
-        board.publish({});
-        (void)board.latest();
+        mailbox.update([](observer_status& report) { report.deaths.emplace_back(); });
+        mailbox.publish({});
+        (void)mailbox.latest();
       }
     });
   for (auto& thread : threads)
     thread.join();
-  CHECK(board.report().deaths.size() == 2000);
+  CHECK(mailbox.report().deaths.size() == 2000);
 }
 
 TEST_CASE("an_evaluator_evaluates_the_present_parameters") {

@@ -46,7 +46,7 @@ TEST_CASE("a_shared_step_changes_the_values_and_marks_the_batch") {
   shared_tables tables{hogwild_job()};
   REQUIRE(tables.apply(gradient(3, {1, 2, 3, 4})));
   CHECK(read(tables) == std::vector<float>{-1, -2, -3, -4});
-  CHECK(tables.marks().contains({3}));
+  CHECK(tables.batches_applied().contains({3}));
   CHECK(tables.counters().applied == 1);
   CHECK(tables.counters().pulls == 1);
 }
@@ -62,11 +62,11 @@ TEST_CASE("a_shared_step_that_is_refused_changes_nothing") {
   CHECK(tables.apply(elsewhere).error().code == errc::shape_mismatch);
   CHECK(tables.read({{{0}, 1, 3}}).error().code == errc::shape_mismatch);
   CHECK(read(tables) == std::vector<float>{0, 0, 0, 0});
-  CHECK(tables.marks().size() == 0);
+  CHECK(tables.batches_applied().size() == 0);
   CHECK(tables.counters().refused == 3);
 }
 
-TEST_CASE("threads_that_write_at_once_lose_at_most_updates_and_no_mark") {
+TEST_CASE("threads_that_write_at_once_lose_at_most_updates_and_no_applied_batch") {
   shared_tables tables{hogwild_job()};
   std::vector<std::thread> writers;
   for (std::uint64_t first = 0; first < 2; ++first)
@@ -76,7 +76,7 @@ TEST_CASE("threads_that_write_at_once_lose_at_most_updates_and_no_mark") {
     });
   for (auto& writer : writers)
     writer.join();
-  CHECK(tables.marks().floor().value == 4000);
+  CHECK(tables.batches_applied().floor().value == 4000);
   for (const float x : read(tables)) {
     CHECK(x >= 1);
     CHECK(x <= 4000);
@@ -108,7 +108,7 @@ TEST_CASE("a_hogwild_kv_answers_from_the_shared_tables") {
                 request{gradient(1, {1, 1, 1, 1}), pull_request{{}, false, {{{0}, 1, 2}}}})
       .receive([](const reply&) { FAIL("a part"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
-    CHECK_FALSE(tables->marks().contains({1}));
+    CHECK_FALSE(tables->batches_applied().contains({1}));
     CHECK(read(*tables) == std::vector<float>{-1, -2, -3, -4});
   }
 }
@@ -138,7 +138,7 @@ TEST_CASE("the_hogwild_member_reports_as_a_server_would") {
   CHECK(coordinator.reports().size() == 2);
   REQUIRE(tables->apply(gradient(3, {1, 2, 3, 4})));
   f.advance(100ms);
-  CHECK(coordinator.last<server_status>().chains.at(0).marks.contains({3}));
+  CHECK(coordinator.last<server_status>().chains.at(0).applied.contains({3}));
   coordinator.order(server, what, true);
   const auto count = coordinator.reports().size();
   f.advance(1000ms);

@@ -32,8 +32,10 @@ struct fixture : actor_fixture {
         },
         [this](read_atom, chain_id, const job_spec&, const std::vector<partition_id>&)
           -> caf::result<std::shared_ptr<storage::local_state>> { return kept; },
-        [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
-          -> caf::result<storage::found> { return storage::found{}; },
+        [](find_atom, const job_spec&,
+           const std::vector<std::uint64_t>&) -> caf::result<storage::checkpoint_search_result> {
+          return storage::checkpoint_search_result{};
+        },
         [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
           return what.checkpoint;
         },

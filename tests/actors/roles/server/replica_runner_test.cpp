@@ -1,5 +1,5 @@
-// Tests servers that replicate one chain, in one actor system. The test gives their `orders`, and
-// sees and loses the messages between them.
+// Tests servers that replicate one chain, in one actor system. The test gives their desired states,
+// and sees and loses the messages between them.
 #include "actors/roles/server/server_actor.hpp"
 #include "storage/push_history.hpp"
 #include "tests/actors/actor_fixture.hpp"
@@ -80,8 +80,10 @@ struct fixture : actor_fixture {
            const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
           return std::shared_ptr<storage::local_state>{};
         },
-        [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
-          -> caf::result<storage::found> { return storage::found{}; },
+        [](find_atom, const job_spec&,
+           const std::vector<std::uint64_t>&) -> caf::result<storage::checkpoint_search_result> {
+          return storage::checkpoint_search_result{};
+        },
         [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
           return what.checkpoint;
         },
@@ -256,7 +258,7 @@ TEST_CASE("a_push_at_the_head_is_in_the_values_of_all_replicas") {
     CHECK(f.read(1) == -3);
     f.become(f.config({2, 0, 1}));
     CHECK(f.read(2) == -3);
-    CHECK(f.report_of(2).chains.at(0).marks.contains({1}));
+    CHECK(f.report_of(2).chains.at(0).applied.contains({1}));
     CHECK(f.report_of(2).chains.at(0).version == 2);
   }
 }
@@ -267,7 +269,7 @@ TEST_CASE("only_the_head_answers") {
   for (const std::uint32_t index : {1U, 2U}) {
     CHECK(f.push(f.servers[index], f.gradient(0, 0))->error->code == errc::not_ready);
     CHECK(f.refusal_of(f.pull(f.servers[index], f.first())) == errc::not_ready);
-    CHECK(f.report_of(index).chains.at(0).marks.size() == 0);
+    CHECK(f.report_of(index).chains.at(0).applied.size() == 0);
   }
 }
 
@@ -369,7 +371,7 @@ TEST_CASE("a_joiner_that_hears_of_its_place_first_need_not_ask_twice") {
   fixture f;
   f.become(f.config({1, 2}));
   REQUIRE(f.push(f.servers[1], f.gradient(0, 0))->reply);
-  f.become(f.config({1, 2}, 0)); // Server 0 gets its `orders` first.
+  f.become(f.config({1, 2}, 0)); // Server 0 gets its desired state first.
   CHECK(f.copied_floats == elements);
 }
 
@@ -485,7 +487,7 @@ TEST_CASE("values_are_not_read_where_the_coordinator_was_not_heard") {
   CHECK(f.read(0) == 0);
   f.advance(900ms);
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
-  f.hears = false; // `orders` that echo no report do not renew the lease.
+  f.hears = false; // A desired state that echoes no report does not renew the lease.
   f.give_desired();
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
   f.hears = true;

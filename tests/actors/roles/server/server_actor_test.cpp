@@ -43,8 +43,10 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
          const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
         return std::shared_ptr<storage::local_state>{};
       },
-      [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
-        -> caf::result<storage::found> { return storage::found{}; },
+      [](find_atom, const job_spec&,
+         const std::vector<std::uint64_t>&) -> caf::result<storage::checkpoint_search_result> {
+        return storage::checkpoint_search_result{};
+      },
       [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
         return what.checkpoint;
       },
@@ -69,7 +71,7 @@ struct fixture : actor_fixture {
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
 
-  /// Returns `orders` that make the server the whole chain; each generation is founded from
+  /// Returns a desired state that makes the server the whole chain; each generation starts from
   /// `origin`.
   desired_server wanted(std::uint64_t generation = 1, std::uint64_t base_checkpoint = 0) const {
     desired_server what;
@@ -137,7 +139,7 @@ TEST_CASE("before_it_has_partitions_a_server_is_not_ready") {
   CHECK(f.pull(f.server, f.all(0, 0, 0))->error->code == errc::not_ready);
 }
 
-TEST_CASE("orders_make_a_server_serve_and_it_says_so_at_once") {
+TEST_CASE("a_desired_state_makes_a_server_serve_and_it_says_so_at_once") {
   fixture f;
   f.serve();
   REQUIRE(f.coordinator.reports().size() == 3);
@@ -160,7 +162,7 @@ TEST_CASE("a_push_is_applied_once_and_then_marked") {
   CHECK(second->reply->duplicate);
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
   f.advance(100ms);
-  CHECK(f.last().marks.contains({5}));
+  CHECK(f.last().applied.contains({5}));
   CHECK(f.counters().applied == 1);
   CHECK(f.counters().duplicates == 1);
   CHECK(f.counters().bytes_received == 32);
@@ -183,7 +185,7 @@ TEST_CASE("a_gradient_that_is_not_finite_is_refused_and_changes_nothing") {
       CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
       f.advance(100ms);
       CHECK(f.counters().refused == 1);
-      CHECK_FALSE(f.last().marks.contains({1}));
+      CHECK_FALSE(f.last().applied.contains({1}));
     }
   }
 }
@@ -257,7 +259,7 @@ TEST_CASE("a_second_copy_of_a_slot_does_not_keep_its_payload") {
   CHECK(waiting->reply);
 }
 
-TEST_CASE("older_orders_and_those_of_an_older_term_are_ignored") {
+TEST_CASE("older_desired_states_and_those_of_an_older_term_are_ignored") {
   fixture f;
   f.serve();
   desired_state old;
@@ -323,7 +325,7 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
   run_server();
   CHECK(f.coordinator.reports().size() == before + 1);
   CHECK_FALSE(f.last().status.complete);
-  order(2); // The partitions filled for the first `orders` are of no more use.
+  order(2); // The partitions filled for the first desired state are of no more use.
   f.sched.run();
   CHECK(f.last().status == chain_status{{2}, {2}, {2}, true, false});
   for (const auto& x : f.coordinator.reports())
@@ -380,7 +382,7 @@ TEST_CASE("partitions_are_restored_from_a_checkpoint") {
   f.coordinator.order(f.server, f.wanted(4, 3));
   CHECK(f.files->reads == std::vector<std::uint64_t>{3});
   CHECK(f.last().status == chain_status{{4}, {4}, {4}, true, false});
-  CHECK(f.last().marks.contains({5}));
+  CHECK(f.last().applied.contains({5}));
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
 }
 
@@ -396,7 +398,7 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
   SUBCASE("an incomplete checkpoint") {
     f.files->images.resize(1); // Its block is missing.
     f.files->images[0].partition = partition_of(f.job, {0}, 0);
-    f.files->images[0].marks.resize(1);
+    f.files->images[0].applied.resize(1);
     f.coordinator.order(f.server, restore);
     CHECK_FALSE(f.last().failed.empty());
     CHECK(f.last().unreadable == 3);

@@ -415,7 +415,7 @@ TEST_CASE("a_worker_told_to_stop_is_silent") {
   CHECK(f.coordinator.reports().size() == count);
 }
 
-TEST_CASE("orders_that_are_older_or_for_others_are_ignored") {
+TEST_CASE("desired_states_that_are_older_or_for_others_are_ignored") {
   fixture f;
   f.lease({});
   desired_state old;

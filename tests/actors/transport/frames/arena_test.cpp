@@ -288,7 +288,8 @@ TEST_CASE("slots_that_overlap_are_the_writers_own_harm") {
 
 TEST_CASE("a_reader_that_scribbles_over_the_words_only_harms_what_it_receives") {
   both_ends ends;
-  const detail::mapping words{ends.kept.get(), 0, arena_layout{arena_bytes}.words_bytes(), true};
+  const detail::mapped_memory words{ends.kept.get(), 0, arena_layout{arena_bytes}.words_bytes(),
+                                    true};
   REQUIRE(words);
   std::atomic<bool> done = false;
   std::thread scribbler{[&] {

@@ -1,6 +1,7 @@
-// Tests messages between replicas over real sockets: peer_link on one side, gateway on the other.
+// Tests messages between replicas over real sockets: replica_link on one side, gateway on the
+// other.
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "actors/transport/frames/traffic_class.hpp"
 #include "serialization/wire.hpp"
 #include "tests/actors/answering_kv.hpp"
@@ -14,7 +15,7 @@
 
 #include <thread>
 
-namespace troupe::test::peer_link_test {
+namespace troupe::test::replica_link_test {
 
 namespace {
 
@@ -33,14 +34,14 @@ replica_message news(std::uint64_t index, const member_id& from = sender) {
 class process {
 public:
   explicit process(const member_id& who, bool has_replicas = true)
-      : links_(std::make_unique<node>(system_, hello_from(who))) {
+      : links_(std::make_unique<process_links>(system_, hello_from(who))) {
     const auto values = spawn_answering(system_, [](const request&) { return std::nullopt; });
     links_->serve_values(values, has_replicas ? spawn_replicas() : replica_sink{});
   }
 
   endpoint listen(const endpoint& where = {"127.0.0.1", 0}) { return *links_->listen(where); }
   replica_sink peer_at(const endpoint& where, const member_id& who = receiver) {
-    return links_->to_peers()({who, to_string(where)});
+    return links_->to_replicas()({who, to_string(where)});
   }
 
   std::vector<replica_message> received() {
@@ -68,7 +69,7 @@ private:
   std::vector<replica_message> received_;
   actor_config config_;
   caf::actor_system system_{config_};
-  std::unique_ptr<node> links_;
+  std::unique_ptr<process_links> links_;
 };
 
 /// Sends `what` until a copy arrives, as replicas do: messages are lost when a link breaks. Returns
@@ -101,7 +102,7 @@ TEST_CASE("what_a_server_sends_to_another_ones_replicas_arrives_there_in_order_o
   const auto peer = here.peer_at(there.listen());
   random_source random{1};
   std::vector<replica_message> sent;
-  for (std::size_t kind = 0; kind < peer_kinds; ++kind)
+  for (std::size_t kind = 0; kind < replica_message_kinds; ++kind)
     for (int i = 0; i < 3; ++i) {
       sent.push_back(random_peer(random, kind));
       sent.back().from = sender;
@@ -124,7 +125,7 @@ TEST_CASE("entries_and_copies_let_what_is_small_overtake_them") {
   const traffic_class expected[] = {traffic_class::bulk, traffic_class::urgent,
                                     traffic_class::urgent, traffic_class::urgent,
                                     traffic_class::bulk};
-  for (std::size_t kind = 0; kind < peer_kinds; ++kind)
+  for (std::size_t kind = 0; kind < replica_message_kinds; ++kind)
     CHECK(traffic_class_of(random_peer(random, kind)) == expected[kind]);
 }
 
@@ -187,4 +188,4 @@ TEST_CASE("an_address_that_is_none_loses_what_is_sent_and_harms_nobody") {
   CHECK(std::get<committed_message>(there.received().at(0).what).index == 2);
 }
 
-} // namespace troupe::test::peer_link_test
+} // namespace troupe::test::replica_link_test

@@ -1,4 +1,4 @@
-// Encodes chunks, a link's bytes after the preamble; each carries a piece of one class's frames.
+// Encodes fragments, a link's bytes after the preamble; each carries a piece of one class's frames.
 //
 //   u32  length     of the piece, at most 256 KiB; 0: a sign of life
 //   u8   class      traffic_class
@@ -6,8 +6,8 @@
 //   u16  0
 //        the piece: frames of the class follow each other, and are cut anywhere
 //
-// A higher class goes first between two chunks. So a status message waits for the system's buffer
-// and 256 KiB more, not for a tensor.
+// A higher class goes first between two fragments. So a status message waits for the system's
+// buffer and 256 KiB more, not for a tensor.
 // A frame is as in wire.hpp, except for the last word of its prefix. It is 0 if the tensors follow,
 // else their place in the sender's arena (arena_layout.hpp).
 #pragma once
@@ -22,19 +22,20 @@
 
 namespace troupe::detail {
 
-constexpr std::size_t chunk_header_bytes = 8;
-constexpr std::size_t chunk_bytes_max = std::size_t{256} << 10;
+constexpr std::size_t fragment_header_bytes = 8;
+constexpr std::size_t fragment_bytes_max = std::size_t{256} << 10;
 
-struct chunk_header {
+struct fragment_header {
   std::uint32_t length = 0;
   traffic_class traffic = traffic_class::control;
   bool arena_mapped = false;
 
-  bool operator==(const chunk_header&) const = default;
+  bool operator==(const fragment_header&) const = default;
 };
 
-std::array<std::byte, chunk_header_bytes> encode(const chunk_header& what);
+std::array<std::byte, fragment_header_bytes> encode(const fragment_header& what);
 /// Errors: malformed.
-result<chunk_header> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes);
+result<fragment_header>
+decode_fragment_header(std::span<const std::byte, fragment_header_bytes> bytes);
 
 } // namespace troupe::detail

@@ -7,7 +7,7 @@
 #include <bit>
 #include <limits>
 
-namespace troupe::test::sparsify_twin_test {
+namespace troupe::test::sparsify_cuda_test {
 
 namespace {
 
@@ -112,4 +112,4 @@ TEST_CASE("devices: k at random are those of the CPU, and they are put where the
     }
 }
 
-} // namespace troupe::test::sparsify_twin_test
+} // namespace troupe::test::sparsify_cuda_test

@@ -18,17 +18,18 @@
 
 namespace troupe {
 
-/// Thread-safe. The destructor closes all links; actors made by the node then answer peer_lost.
-class node {
+/// Thread-safe. The destructor closes all links; their actors then answer peer_lost.
+class process_links {
 public:
   /// `log`: called on the transport's thread with a line for each peer that was turned away, for
   /// each notice, and at level debug for each link. `waits`: gets notices about peers that cannot
   /// be reached for seconds, and the reason if no peer can connect.
-  node(caf::actor_system& system, hello self, log_sink log = {}, transport_options options = {},
-       const send_limits& limits = {}, notice_sink waits = {});
-  ~node();
-  node(const node&) = delete;
-  node& operator=(const node&) = delete;
+  process_links(caf::actor_system& system, hello self, log_sink log = {},
+                transport_options options = {}, const send_limits& limits = {},
+                notice_sink waits = {});
+  ~process_links();
+  process_links(const process_links&) = delete;
+  process_links& operator=(const process_links&) = delete;
 
   /// Starts to accept links. Errors: in_use, io_failed, invalid_argument.
   result<endpoint> listen(const endpoint& where);
@@ -40,8 +41,8 @@ public:
   /// Sends statuses that arrive on accepted links to `target`.
   void serve_coordinator(coordinator_service target);
 
-  // Connectors may outlive the node, but not the actor system. Actors that they make after the
-  // node's end reach no process.
+  // Connectors may outlive the links, but not the actor system. Actors that they make after the
+  // links' end reach no process.
 
   /// Returns a maker of kvs that stand for servers in other processes. A kv connects with its first
   /// request. A broken link fails open requests with peer_lost; the next request connects again.
@@ -51,7 +52,7 @@ public:
   std::function<kv_service(const chain_entry&)> to_servers() const;
   /// Returns a maker of senders to replicas in other processes. A sender connects with its first
   /// message. Messages that were not sent when a link is lost are lost too.
-  std::function<replica_sink(const server_address&)> to_peers() const;
+  std::function<replica_sink(const server_address&)> to_replicas() const;
   /// Returns the total time that requests waited for a link to open or for room in its window.
   std::chrono::nanoseconds window_wait() const;
   /// Returns the bytes of all requests and their replies.

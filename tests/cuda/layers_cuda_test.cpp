@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace troupe::test::layers_twin_test {
+namespace troupe::test::layers_cuda_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST_CASE("devices: products of matrices, transposed or not, are those of the fo
     }
 }
 
-} // namespace troupe::test::layers_twin_test
+} // namespace troupe::test::layers_cuda_test

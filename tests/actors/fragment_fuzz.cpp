@@ -1,7 +1,7 @@
 // Fuzzes a link's bytes after the preamble, cut anywhere. Input: the kind of peer, how the bytes
 // are cut, the bytes.
-#include "actors/transport/frames/chunk_reader.hpp"
-#include "tests/actors/chunk_bytes.hpp"
+#include "actors/transport/frames/fragment_reader.hpp"
+#include "tests/actors/fragment_bytes.hpp"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 #include "tests/serialization/random_messages.hpp"
@@ -74,7 +74,7 @@ private:
       end.messages.push_back(flatten(wire::encode(*what)));
   }
 
-  detail::chunk_reader reader_;
+  detail::fragment_reader reader_;
 };
 
 } // namespace
@@ -104,7 +104,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                std::size_t max_size, unsigned seed) {
   return mutate_or_make(data, size, max_size, seed, [](random_source& random) {
     std::vector<std::byte> made{std::byte{1}, static_cast<std::byte>(random.next())};
-    append(made, random_chunks(random));
+    append(made, random_fragments(random));
     return made;
   });
 }

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::peer_parts_test {
+namespace troupe::rank_parts_test {
 
 namespace {
 
@@ -152,9 +152,9 @@ std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour
       rank_model model(
         job, [&how] { return std::make_unique<layered>(how); }, rank);
       rank_sum sum(model);
-      const auto team = link_communicator::form(self, addresses, listeners[rank]);
-      while (team && !model.finished()) {
-        if (!sum.compute(**team, false) || !sum.finish(**team))
+      const auto communicator = link_communicator::form(self, addresses, listeners[rank]);
+      while (communicator && !model.finished()) {
+        if (!sum.compute(**communicator, false) || !sum.finish(**communicator))
           return;
         model.step();
       }
@@ -267,4 +267,4 @@ TEST_CASE("ranks_over_links_end_in_the_bytes_of_sums_without_overlap") {
   }
 }
 
-} // namespace troupe::peer_parts_test
+} // namespace troupe::rank_parts_test

@@ -1,4 +1,4 @@
-// A peer_link is a replica_sink that stands for a server in another process.
+// A replica_link is a replica_sink that stands for a server in another process.
 #include "actors/process_name.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 
@@ -12,16 +12,16 @@ namespace troupe::detail {
 
 namespace {
 
-struct peer_link_shell {
+struct replica_link_shell {
   using handle = replica_sink::extend_with<link_owner>;
-  using pointer = handle::stateful_pointer<peer_link_shell>;
+  using pointer = handle::stateful_pointer<replica_link_shell>;
 
-  peer_link_shell() = default;
+  replica_link_shell() = default;
 
   /// Sends a message, or keeps it until the link opens. If the link fails, waiting messages are
   /// lost, as any message between replicas may be.
   void forward(replica_message& what) {
-    const auto alive = board.lock();
+    const auto alive = dispatcher.lock();
     if (!alive)
       return;
     if (!link)
@@ -35,7 +35,7 @@ struct peer_link_shell {
   void opened(link_id which, const hello& peer) {
     if (link != which)
       return;
-    const auto alive = board.lock();
+    const auto alive = dispatcher.lock();
     if (!alive)
       return;
     is_open = peer.from == whom;
@@ -57,24 +57,24 @@ struct peer_link_shell {
   static constexpr std::size_t waiting_max = 1024;
 
   pointer self = nullptr;
-  link_dispatcher_ptr board;
+  link_dispatcher_ptr dispatcher;
   endpoint where;
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
   std::vector<replica_message> waiting; ///< Sent when the link opens.
 
-  static inline const char* name = "peer_link";
+  static inline const char* name = "replica_link";
 };
 
-static_assert(!std::is_constructible_v<peer_link_shell, caf::event_based_actor*>);
+static_assert(!std::is_constructible_v<replica_link_shell, caf::event_based_actor*>);
 
-peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer self,
-                                                     link_dispatcher_ptr board, endpoint where,
-                                                     member_id whom) {
+replica_link_shell::handle::behavior_type run_replica_link(replica_link_shell::pointer self,
+                                                           link_dispatcher_ptr dispatcher,
+                                                           endpoint where, member_id whom) {
   auto& state = self->state;
   state.self = self;
-  state.board = std::move(board);
+  state.dispatcher = std::move(dispatcher);
   state.where = std::move(where);
   state.whom = whom;
   return {
@@ -87,9 +87,9 @@ peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer se
 
 } // namespace
 
-replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
-                             member_id whom) {
-  return system.spawn(run_peer_link, std::move(board), std::move(where), whom);
+replica_sink spawn_replica_link(caf::actor_system& system, link_dispatcher_ptr dispatcher,
+                                endpoint where, member_id whom) {
+  return system.spawn(run_replica_link, std::move(dispatcher), std::move(where), whom);
 }
 
 } // namespace troupe::detail

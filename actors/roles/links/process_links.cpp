@@ -1,4 +1,4 @@
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 
 #include "actors/roles/links/link_dispatcher.hpp"
 
@@ -21,7 +21,7 @@ struct downlink_shell {
 
   downlink_shell() = default;
 
-  detail::link_dispatcher_ptr board;
+  detail::link_dispatcher_ptr dispatcher;
   link_id link;
   member_id peer;
   coordinator_service target;
@@ -32,16 +32,17 @@ struct downlink_shell {
 static_assert(!std::is_constructible_v<downlink_shell, caf::event_based_actor*>);
 
 downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
-                                                   detail::link_dispatcher_ptr board, link_id link,
-                                                   member_id peer, coordinator_service target) {
+                                                   detail::link_dispatcher_ptr dispatcher,
+                                                   link_id link, member_id peer,
+                                                   coordinator_service target) {
   auto& state = self->state;
-  state.board = std::move(board);
+  state.dispatcher = std::move(dispatcher);
   state.link = link;
   state.peer = peer;
   state.target = std::move(target);
   return {
     [&state](desired_state& what) {
-      if (auto alive = state.board.lock())
+      if (auto alive = state.dispatcher.lock())
         alive->send(state.link, std::move(what));
     },
     [](opened_atom, link_id, const hello&) {},
@@ -53,7 +54,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
       auto* mine = std::get_if<status_message>(&what);
       if (mine != nullptr && mine->from == state.peer)
         self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
-      else if (auto alive = state.board.lock())
+      else if (auto alive = state.dispatcher.lock())
         alive->close(state.link); // A correct peer sends no other message.
     },
   };
@@ -61,14 +62,14 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
 
 } // namespace
 
-struct node::services {
+struct process_links::services {
   services(caf::actor_system& sys, const send_limits& how)
       : system(sys), limits(how), memory(std::make_shared<push_quota>(how.memory_bytes)) {}
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
     if (!links)
-      return std::nullopt; // The node is ending.
+      return std::nullopt; // The links are ending.
     if (data)
       return detail::spawn_gateway(system, links, link, peer.from,
                                    peer.sends != 0 && expander ? expander : data, replicas);
@@ -87,8 +88,9 @@ struct node::services {
   std::shared_ptr<detail::link_dispatcher> links;
 };
 
-node::node(caf::actor_system& system, hello self, log_sink log, transport_options options,
-           const send_limits& limits, notice_sink waits)
+process_links::process_links(caf::actor_system& system, hello self, log_sink log,
+                             transport_options options, const send_limits& limits,
+                             notice_sink waits)
     : services_(std::make_shared<services>(system, limits)) {
   self.reads = all_encodings;
   services_->links = std::make_shared<detail::link_dispatcher>(
@@ -100,38 +102,38 @@ node::node(caf::actor_system& system, hello self, log_sink log, transport_option
     std::move(log), std::move(waits), std::move(options));
 }
 
-node::~node() {
+process_links::~process_links() {
   // A callback may hold services_ at this moment, but the links and their thread end here.
   std::shared_ptr<detail::link_dispatcher> links;
   {
     const std::lock_guard lock{services_->mutex};
     links.swap(services_->links);
   }
-  // Ends the thread here, as an actor on it may hold the last reference to the switchboard.
+  // Ends the thread here, as an actor on it may hold the last reference to the link dispatcher.
   links->stop();
 }
 
-result<endpoint> node::listen(const endpoint& where) {
+result<endpoint> process_links::listen(const endpoint& where) {
   return services_->links->transport().listen(where);
 }
 
-result<endpoint> node::listen_on(int descriptor) {
+result<endpoint> process_links::listen_on(int descriptor) {
   return services_->links->transport().listen_on(descriptor);
 }
 
-void node::serve_values(kv_service target, replica_sink replicas, kv_service expander) {
+void process_links::serve_values(kv_service target, replica_sink replicas, kv_service expander) {
   const std::lock_guard lock{services_->mutex};
   services_->expander = std::move(expander);
   services_->data = std::move(target);
   services_->replicas = std::move(replicas);
 }
 
-void node::serve_coordinator(coordinator_service target) {
+void process_links::serve_coordinator(coordinator_service target) {
   const std::lock_guard lock{services_->mutex};
   services_->control = std::move(target);
 }
 
-std::function<kv_service(const chain_entry&)> node::to_servers() const {
+std::function<kv_service(const chain_entry&)> process_links::to_servers() const {
   return [&system = services_->system, links = detail::link_dispatcher_ptr{services_->links},
           limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
     const auto where = parse_endpoint(entry.address);
@@ -140,20 +142,20 @@ std::function<kv_service(const chain_entry&)> node::to_servers() const {
   };
 }
 
-std::function<replica_sink(const server_address&)> node::to_peers() const {
+std::function<replica_sink(const server_address&)> process_links::to_replicas() const {
   return [&system = services_->system,
           links = detail::link_dispatcher_ptr{services_->links}](const server_address& peer) {
     const auto where = parse_endpoint(peer.address);
-    return detail::spawn_peer_link(system, links, where ? *where : endpoint{}, peer.server);
+    return detail::spawn_replica_link(system, links, where ? *where : endpoint{}, peer.server);
   };
 }
 
-std::chrono::nanoseconds node::window_wait() const { return services_->memory->waited(); }
+std::chrono::nanoseconds process_links::window_wait() const { return services_->memory->waited(); }
 
-request_traffic node::traffic() const { return services_->memory->traffic(); }
+request_traffic process_links::traffic() const { return services_->memory->traffic(); }
 
-coordinator_connector node::to_coordinator(const endpoint& where,
-                                           std::function<void(failure)> refused) const {
+coordinator_connector process_links::to_coordinator(const endpoint& where,
+                                                    std::function<void(failure)> refused) const {
   return [&system = services_->system, links = detail::link_dispatcher_ptr{services_->links}, where,
           refused = std::move(refused)](member_handle self) {
     return detail::spawn_uplink(system, links, where, std::move(self), refused);

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-namespace troupe::test::compression_twin_test {
+namespace troupe::test::compression_cuda_test {
 
 namespace {
 
@@ -155,4 +155,4 @@ TEST_CASE("devices: one bit and two means are those of the CPU, step after step"
   }
 }
 
-} // namespace troupe::test::compression_twin_test
+} // namespace troupe::test::compression_cuda_test

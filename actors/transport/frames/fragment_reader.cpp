@@ -1,4 +1,4 @@
-#include "actors/transport/frames/chunk_reader.hpp"
+#include "actors/transport/frames/fragment_reader.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -6,56 +6,56 @@
 
 namespace troupe::detail {
 
-void chunk_reader::admit(const std::shared_ptr<const arena_reader>& arena) {
+void fragment_reader::admit(const std::shared_ptr<const arena_reader>& arena) {
   admitted_ = true;
   for (frame_reader& each : frames_)
     each.admit(arena);
 }
 
-std::span<std::byte> chunk_reader::direct() {
+std::span<std::byte> fragment_reader::direct() {
   const auto place = present().direct();
-  return place.first(std::min(place.size(), chunk_left_));
+  return place.first(std::min(place.size(), fragment_left_));
 }
 
-std::size_t chunk_reader::behind_direct(std::size_t size_max) const {
-  const bool goes_on = chunk_left_ != 0 && present().body_bytes_missing() > chunk_left_;
-  return goes_on ? std::min(chunk_header_bytes, size_max) : size_max;
+std::size_t fragment_reader::behind_direct(std::size_t size_max) const {
+  const bool goes_on = fragment_left_ != 0 && present().body_bytes_missing() > fragment_left_;
+  return goes_on ? std::min(fragment_header_bytes, size_max) : size_max;
 }
 
-void chunk_reader::advance(std::size_t size_bytes) {
-  assert(size_bytes <= chunk_left_);
-  chunk_left_ -= size_bytes;
+void fragment_reader::advance(std::size_t size_bytes) {
+  assert(size_bytes <= fragment_left_);
+  fragment_left_ -= size_bytes;
   present().advance(size_bytes);
 }
 
-result<std::size_t> chunk_reader::take(std::span<const std::byte> bytes) {
+result<std::size_t> fragment_reader::take(std::span<const std::byte> bytes) {
   std::size_t taken = 0;
   while (taken < bytes.size() && !complete()) {
     const auto rest = bytes.subspan(taken);
-    if (chunk_left_ == 0) {
+    if (fragment_left_ == 0) {
       const std::size_t size = std::min(rest.size(), header_.size() - header_filled_);
       std::memcpy(header_.data() + header_filled_, rest.data(), size);
       header_filled_ += size;
       taken += size;
       if (header_filled_ < header_.size())
         break;
-      if (const auto begun = begin_chunk(); !begun)
+      if (const auto begun = begin_fragment(); !begun)
         return begun.error();
       continue;
     }
-    const auto went = present().take(rest.first(std::min(rest.size(), chunk_left_)));
+    const auto went = present().take(rest.first(std::min(rest.size(), fragment_left_)));
     if (!went)
       return went;
-    chunk_left_ -= *went;
+    fragment_left_ -= *went;
     taken += *went;
   }
   return taken;
 }
 
-/// Starts the chunk whose header is complete.
-result<void> chunk_reader::begin_chunk() {
+/// Starts the fragment whose header is complete.
+result<void> fragment_reader::begin_fragment() {
   header_filled_ = 0;
-  const auto header = decode_chunk_header(header_);
+  const auto header = decode_fragment_header(header_);
   if (!header)
     return header.error();
   if (!admitted_ && (header->length == 0 || header->traffic != traffic_class::control))
@@ -64,7 +64,7 @@ result<void> chunk_reader::begin_chunk() {
   if (header->length == 0)
     return {};
   traffic_ = header->traffic;
-  chunk_left_ = header->length;
+  fragment_left_ = header->length;
   return {};
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-namespace troupe::test::optimizer_twin_test {
+namespace troupe::test::optimizer_cuda_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST_CASE("devices: a step says that its gradient is not finite") {
   }
 }
 
-} // namespace troupe::test::optimizer_twin_test
+} // namespace troupe::test::optimizer_cuda_test

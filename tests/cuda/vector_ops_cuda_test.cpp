@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace troupe::test::vector_ops_twin_test {
+namespace troupe::test::vector_ops_cuda_test {
 
 TEST_CASE("devices: add rounds each sum once") {
   const auto on = platform_under_test();
@@ -198,4 +198,4 @@ TEST_CASE("devices: a vector is clipped by its norm, and only where that is too 
       }
 }
 
-} // namespace troupe::test::vector_ops_twin_test
+} // namespace troupe::test::vector_ops_cuda_test

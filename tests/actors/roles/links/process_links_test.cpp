@@ -1,6 +1,6 @@
 // Tests remote, gateway, uplink and downlink over real sockets: two actor systems in one process.
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/roles/links/node.hpp"
+#include "actors/roles/links/process_links.hpp"
 #include "serialization/wire.hpp"
 #include "tests/actors/answering_kv.hpp"
 
@@ -14,7 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace node_test {
+namespace process_links_test {
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -104,7 +104,7 @@ kv_service spawn_server_of(caf::actor_system& system, record& seen) {
 struct process {
   explicit process(const member_id& who, std::uint64_t job = 7, const send_limits& limits = {},
                    encoding_set sends = 0)
-      : links(std::make_unique<node>(
+      : links(std::make_unique<process_links>(
         system, hello_of(who, job, sends),
         [this](log_level, const std::string& line) {
           log.note(line.find("another job") == std::string::npos ? line : "another job");
@@ -114,7 +114,7 @@ struct process {
   record log;
   actor_config config;
   caf::actor_system system{config};
-  std::unique_ptr<node> links;
+  std::unique_ptr<process_links> links;
 };
 
 struct server_process : process {
@@ -166,7 +166,7 @@ status_message report_of(std::uint64_t sequence, const member_id& from = worker_
   return {from, 7, sequence, 0, worker_status{}};
 }
 
-/// Answers each report with `orders` of the same sequence number.
+/// Answers each report with a desired state of the same sequence number.
 coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](
                         coordinator_service::pointer self) -> coordinator_service::behavior_type {
@@ -197,7 +197,7 @@ struct worker_process : process {
   explicit worker_process(const endpoint& where, std::uint64_t job = 7) : process(worker_3, job) {
     self = system.spawn([this](member_handle::pointer) -> member_handle::behavior_type {
       return {[this](const desired_state& what) {
-        seen.note("orders " + std::to_string(what.sequence));
+        seen.note("desired " + std::to_string(what.sequence));
       }};
     });
     up = links->to_coordinator(where, [this](const failure& why) {
@@ -405,7 +405,7 @@ TEST_CASE("another_incarnation_at_the_address_is_peer_lost") {
   CHECK(seen.count("push 1") == 0);
 }
 
-TEST_CASE("requests_after_the_end_of_the_own_node_are_peer_lost") {
+TEST_CASE("requests_after_the_end_of_the_own_links_are_peer_lost") {
   record seen;
   server_process server{seen};
   process client{worker_3};
@@ -442,13 +442,13 @@ TEST_CASE("a_process_that_serves_nothing_closes_links") {
   CHECK(code_of(push(client, remote_of(client, *address), 1)) == errc::peer_lost);
 }
 
-TEST_CASE("reports_reach_the_coordinator_and_its_orders_come_back") {
+TEST_CASE("reports_reach_the_coordinator_and_its_desired_states_come_back") {
   record seen;
   chief_process coordinator{seen};
   worker_process worker{coordinator.address};
   worker.send(report_of(1));
   CHECK(seen.wait("report 1"));
-  CHECK(worker.seen.wait("orders 1"));
+  CHECK(worker.seen.wait("desired 1"));
   worker.links.reset();
   CHECK(seen.wait("lost 3"));
 }
@@ -460,7 +460,7 @@ TEST_CASE("an_uplink_connects_again_and_sends_the_newest_report") {
   const auto address = coordinator->address;
   worker_process worker{address};
   worker.send(report_of(1));
-  REQUIRE(worker.seen.wait("orders 1"));
+  REQUIRE(worker.seen.wait("desired 1"));
   coordinator.reset();
   coordinator = std::make_unique<chief_process>(later, address);
   // Members report repeatedly too: reports sent before the old link's end is noticed are lost.
@@ -470,7 +470,7 @@ TEST_CASE("an_uplink_connects_again_and_sends_the_newest_report") {
     std::this_thread::sleep_for(20ms);
   }
   CHECK(newest < 500);
-  CHECK(worker.seen.wait("orders " + std::to_string(newest)));
+  CHECK(worker.seen.wait("desired " + std::to_string(newest)));
 }
 
 TEST_CASE("a_report_in_another_s_name_ends_the_link") {
@@ -491,7 +491,7 @@ TEST_CASE("a_refused_uplink_says_so_once_and_stays_away") {
     unknown_member.send(report_of(i));
   worker_process worker{coordinator.address};
   worker.send(report_of(9));
-  REQUIRE(worker.seen.wait("orders 9"));
+  REQUIRE(worker.seen.wait("desired 9"));
   CHECK(unknown_member.seen.count("refused wrong_job") == 1);
   CHECK(coordinator.log.count("another job") <= 1);
 }
@@ -528,4 +528,4 @@ TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
   CHECK(worker.seen.count("refused malformed") == 0);
 }
 
-} // namespace node_test
+} // namespace process_links_test

@@ -1,7 +1,7 @@
-// Makes chunks as a peer sends them, for fuzz targets.
+// Makes fragments as a peer sends them, for fuzz targets.
 #pragma once
 
-#include "actors/transport/frames/chunk.hpp"
+#include "actors/transport/frames/fragment.hpp"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/random_messages.hpp"
 
@@ -19,9 +19,9 @@ inline void append(std::vector<std::byte>& to, std::span<const std::byte> bytes)
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// Returns frames of one to three random messages, cut anywhere, with signs of life. Chunks of a
+/// Returns frames of one to three random messages, cut anywhere, with signs of life. Fragments of a
 /// class stay in order.
-inline std::vector<std::byte> random_chunks(random_source& random) {
+inline std::vector<std::byte> random_fragments(random_source& random) {
   std::array<std::vector<std::byte>, traffic_classes> waiting;
   for (auto count = 1 + random.below(3); count > 0; --count) {
     const auto what = random_message(random, random.below(message_kinds));
@@ -33,7 +33,7 @@ inline std::vector<std::byte> random_chunks(random_source& random) {
     auto& rest = waiting[i];
     const auto length = std::min<std::size_t>(random.below(400), rest.size());
     const auto traffic = length == 0 ? traffic_class::control : static_cast<traffic_class>(i);
-    append(made, encode(detail::chunk_header{static_cast<std::uint32_t>(length), traffic}));
+    append(made, encode(detail::fragment_header{static_cast<std::uint32_t>(length), traffic}));
     append(made, std::span{rest}.first(length));
     rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
     empty =
