@@ -33,7 +33,7 @@ std::string log_line(log_level level, std::string_view member, std::string_view 
 std::string text_of_line(const std::string& line);
 
 /// Most bytes of a log's file.
-constexpr std::uint64_t log_bytes_max = 16 << 20;
+constexpr std::uint64_t log_file_bytes_max = 16 << 20;
 
 struct log_options {
   std::filesystem::path file{};
@@ -41,7 +41,7 @@ struct log_options {
   log_level least = log_level::info; ///< Lines of lower levels are left out.
   /// Standard output and standard error go to the file, too.
   bool takes_output = false;
-  std::uint64_t bytes_max = log_bytes_max;
+  std::uint64_t bytes_max = log_file_bytes_max;
 };
 
 /// A log of limited size. A line that does not fit moves the file to FILE.1, in place of an older

@@ -1,4 +1,4 @@
-// `troupe sim` runs the program `troupe_sim` that lies beside this one.
+// `troupe sim` starts the program `troupe_sim` that lies beside this one, in place of this process.
 #pragma once
 
 #include "cli/command.hpp"

@@ -1,4 +1,5 @@
-// Defines the memory that GPU reductions need on the device beside their operands.
+// Defines the memory that GPU reductions need on the device beside their operands. The reductions
+// themselves are in reduce.inl.hpp. All-reduce and the reducer of gradients do not use this.
 #pragma once
 
 #include <cstddef>

@@ -87,9 +87,9 @@ enum class table_kind : std::uint8_t {
 struct table_spec {
   std::string name;                 ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
   std::vector<std::uint64_t> shape; ///< dense: row-major; every extent > 0. sparse: empty.
-  troupe::consistency sync;
-  optimizer_spec optimizer;
-  initializer init;
+  troupe::consistency sync = {};
+  optimizer_spec optimizer = {};
+  initializer init = {};
   table_kind kind = table_kind::dense;
   std::uint32_t width = 0; ///< sparse: floats of a row, > 0. dense: 0.
 

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "serialization/batch_set.hpp"
-#include "serialization/histogram.hpp"
+#include "serialization/counters.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 #include "serialization/job_event.hpp"
@@ -44,34 +44,6 @@ struct lease_progress {
   bool operator==(const lease_progress&) const = default;
 };
 
-/// Counts since the start of this incarnation.
-struct worker_counters {
-  std::uint64_t pushes_sent = 0;
-  std::uint64_t pushes_acknowledged = 0;
-  std::uint64_t pushes_refused = 0;
-  std::uint64_t samples = 0;          ///< Samples of acknowledged batches.
-  std::uint64_t batches_computed = 0; ///< Acknowledged or not.
-  std::uint64_t samples_computed = 0; ///< Samples of `batches_computed`.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0; ///< Time without a batch to compute on, for any reason, up to now.
-  std::uint64_t window_wait_us = 0;      ///< Time that its requests waited for a link's window.
-  std::uint64_t wire_bytes_sent = 0;     ///< Bytes of its requests' frames on links.
-  std::uint64_t wire_bytes_received = 0; ///< Bytes of its replies' frames on links.
-  double loss_sum = 0.0;                 ///< Sum of the mean losses of computed batches.
-  std::uint64_t loss_count = 0;          ///< Number of losses in `loss_sum`.
-  /// time_class() of completed requests: from the request until all servers acknowledged their
-  /// parts of the push and sent their parts of the pull.
-  histogram request_times;
-  std::uint64_t left_out = 0; ///< Rounds that its process's reducer ended without it.
-  /// Pushes that its process's reducer added up; one worker of the process reports these.
-  std::uint64_t pushes_summed = 0;
-  std::uint64_t sums = 0;        ///< Sums that the reducer made of them.
-  std::uint64_t device_sums = 0; ///< Sums that devices made.
-
-  bool operator==(const worker_counters&) const = default;
-};
-
 struct worker_status {
   generation_id generation;
   std::vector<lease_progress> leases; ///< All leases that it holds.
@@ -81,31 +53,6 @@ struct worker_status {
   std::string failed; ///< Not empty: the reason why the worker cannot go on and the job must stop.
 
   bool operator==(const worker_status&) const = default;
-};
-
-struct server_counters {
-  std::uint64_t applied = 0;    ///< Pushes applied (in bsp: slots summed and applied).
-  std::uint64_t duplicates = 0; ///< Pushes acknowledged and not applied again.
-  std::uint64_t refused = 0;    ///< Pushes refused with non_finite or shape_mismatch.
-  std::uint64_t pulls = 0;
-  std::uint64_t waiting_pulls = 0; ///< Pulls that could not be answered at once.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  histogram staleness_versions;
-  histogram staleness_clocks;
-
-  void add(const server_counters& other) {
-    applied += other.applied;
-    duplicates += other.duplicates;
-    refused += other.refused;
-    pulls += other.pulls;
-    waiting_pulls += other.waiting_pulls;
-    bytes_sent += other.bytes_sent;
-    bytes_received += other.bytes_received;
-    staleness_versions.merge(other.staleness_versions);
-    staleness_clocks.merge(other.staleness_clocks);
-  }
-  bool operator==(const server_counters&) const = default;
 };
 
 /// One worker's state in a shard.

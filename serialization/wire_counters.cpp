@@ -2,6 +2,9 @@
 // back.
 #include "serialization/detail/parts.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace troupe::wire::detail {
 
 void write(const batch_set& from, schema::BatchSet::Builder to) {
@@ -62,72 +65,111 @@ clock_entry read(schema::ClockEntry::Reader from) {
           .known = from.getKnown()};
 }
 
+namespace {
+
+/// A count, and the functions of its schema.
+template <class Counters, class Schema>
+struct wire_count {
+  std::uint64_t Counters::*count;
+  void (Schema::Builder::*set)(std::uint64_t);
+  std::uint64_t (Schema::Reader::*get)() const;
+};
+
+/// Returns whether the table has each count of counter_list once, and no other.
+template <class Counters, class Schema, std::size_t size>
+consteval bool has_each_once(const wire_count<Counters, Schema> (&table)[size]) {
+  constexpr auto& counts = counter_list<Counters>::counts;
+  return size == counts.size() && std::ranges::all_of(counts, [&](auto count) {
+           return std::ranges::count(table, count, &wire_count<Counters, Schema>::count) == 1;
+         });
+}
+
+using schema::WorkerCounters;
+constexpr wire_count<worker_counters, WorkerCounters> worker_counts[] = {
+  {&worker_counters::pushes_sent, &WorkerCounters::Builder::setPushesSent,
+   &WorkerCounters::Reader::getPushesSent},
+  {&worker_counters::pushes_acknowledged, &WorkerCounters::Builder::setPushesAcknowledged,
+   &WorkerCounters::Reader::getPushesAcknowledged},
+  {&worker_counters::pushes_refused, &WorkerCounters::Builder::setPushesRefused,
+   &WorkerCounters::Reader::getPushesRefused},
+  {&worker_counters::samples, &WorkerCounters::Builder::setSamples,
+   &WorkerCounters::Reader::getSamples},
+  {&worker_counters::batches_computed, &WorkerCounters::Builder::setBatchesComputed,
+   &WorkerCounters::Reader::getBatchesComputed},
+  {&worker_counters::samples_computed, &WorkerCounters::Builder::setSamplesComputed,
+   &WorkerCounters::Reader::getSamplesComputed},
+  {&worker_counters::bytes_sent, &WorkerCounters::Builder::setBytesSent,
+   &WorkerCounters::Reader::getBytesSent},
+  {&worker_counters::bytes_received, &WorkerCounters::Builder::setBytesReceived,
+   &WorkerCounters::Reader::getBytesReceived},
+  {&worker_counters::wait_us, &WorkerCounters::Builder::setWaitUs,
+   &WorkerCounters::Reader::getWaitUs},
+  {&worker_counters::window_wait_us, &WorkerCounters::Builder::setWindowWaitUs,
+   &WorkerCounters::Reader::getWindowWaitUs},
+  {&worker_counters::wire_bytes_sent, &WorkerCounters::Builder::setWireBytesSent,
+   &WorkerCounters::Reader::getWireBytesSent},
+  {&worker_counters::wire_bytes_received, &WorkerCounters::Builder::setWireBytesReceived,
+   &WorkerCounters::Reader::getWireBytesReceived},
+  {&worker_counters::loss_count, &WorkerCounters::Builder::setLossCount,
+   &WorkerCounters::Reader::getLossCount},
+  {&worker_counters::left_out, &WorkerCounters::Builder::setLeftOut,
+   &WorkerCounters::Reader::getLeftOut},
+  {&worker_counters::pushes_summed, &WorkerCounters::Builder::setPushesSummed,
+   &WorkerCounters::Reader::getPushesSummed},
+  {&worker_counters::sums, &WorkerCounters::Builder::setSums, &WorkerCounters::Reader::getSums},
+  {&worker_counters::device_sums, &WorkerCounters::Builder::setDeviceSums,
+   &WorkerCounters::Reader::getDeviceSums}};
+static_assert(has_each_once(worker_counts));
+
+using schema::ServerCounters;
+constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
+  {&server_counters::applied, &ServerCounters::Builder::setApplied,
+   &ServerCounters::Reader::getApplied},
+  {&server_counters::duplicates, &ServerCounters::Builder::setDuplicates,
+   &ServerCounters::Reader::getDuplicates},
+  {&server_counters::refused, &ServerCounters::Builder::setRefused,
+   &ServerCounters::Reader::getRefused},
+  {&server_counters::pulls, &ServerCounters::Builder::setPulls, &ServerCounters::Reader::getPulls},
+  {&server_counters::waiting_pulls, &ServerCounters::Builder::setWaitingPulls,
+   &ServerCounters::Reader::getWaitingPulls},
+  {&server_counters::bytes_sent, &ServerCounters::Builder::setBytesSent,
+   &ServerCounters::Reader::getBytesSent},
+  {&server_counters::bytes_received, &ServerCounters::Builder::setBytesReceived,
+   &ServerCounters::Reader::getBytesReceived}};
+static_assert(has_each_once(server_counts));
+
+} // namespace
+
 void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
-  to.setPushesSent(from.pushes_sent);
-  to.setPushesAcknowledged(from.pushes_acknowledged);
-  to.setPushesRefused(from.pushes_refused);
-  to.setWindowWaitUs(from.window_wait_us);
-  to.setSamples(from.samples);
-  to.setBatchesComputed(from.batches_computed);
-  to.setSamplesComputed(from.samples_computed);
-  to.setBytesSent(from.bytes_sent);
-  to.setBytesReceived(from.bytes_received);
-  to.setWaitUs(from.wait_us);
+  for (const auto& each : worker_counts)
+    (to.*each.set)(from.*each.count);
   to.setLossSum(from.loss_sum);
-  to.setLossCount(from.loss_count);
-  to.setWireBytesSent(from.wire_bytes_sent);
-  to.setWireBytesReceived(from.wire_bytes_received);
   write(from.request_times, to.initRequestTimes());
-  to.setLeftOut(from.left_out);
-  to.setPushesSummed(from.pushes_summed);
-  to.setSums(from.sums);
-  to.setDeviceSums(from.device_sums);
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
-  return {.pushes_sent = from.getPushesSent(),
-          .pushes_acknowledged = from.getPushesAcknowledged(),
-          .pushes_refused = from.getPushesRefused(),
-          .samples = from.getSamples(),
-          .batches_computed = from.getBatchesComputed(),
-          .samples_computed = from.getSamplesComputed(),
-          .bytes_sent = from.getBytesSent(),
-          .bytes_received = from.getBytesReceived(),
-          .wait_us = from.getWaitUs(),
-          .window_wait_us = from.getWindowWaitUs(),
-          .wire_bytes_sent = from.getWireBytesSent(),
-          .wire_bytes_received = from.getWireBytesReceived(),
-          .loss_sum = from.getLossSum(),
-          .loss_count = from.getLossCount(),
-          .request_times = read(from.getRequestTimes()),
-          .left_out = from.getLeftOut(),
-          .pushes_summed = from.getPushesSummed(),
-          .sums = from.getSums(),
-          .device_sums = from.getDeviceSums()};
+  worker_counters made;
+  for (const auto& each : worker_counts)
+    made.*each.count = (from.*each.get)();
+  made.loss_sum = from.getLossSum();
+  made.request_times = read(from.getRequestTimes());
+  return made;
 }
 
 void write(const server_counters& from, schema::ServerCounters::Builder to) {
-  to.setApplied(from.applied);
-  to.setDuplicates(from.duplicates);
-  to.setRefused(from.refused);
-  to.setPulls(from.pulls);
-  to.setWaitingPulls(from.waiting_pulls);
-  to.setBytesSent(from.bytes_sent);
-  to.setBytesReceived(from.bytes_received);
+  for (const auto& each : server_counts)
+    (to.*each.set)(from.*each.count);
   write(from.staleness_versions, to.initStalenessVersions());
   write(from.staleness_clocks, to.initStalenessClocks());
 }
 
 server_counters read(schema::ServerCounters::Reader from) {
-  return {.applied = from.getApplied(),
-          .duplicates = from.getDuplicates(),
-          .refused = from.getRefused(),
-          .pulls = from.getPulls(),
-          .waiting_pulls = from.getWaitingPulls(),
-          .bytes_sent = from.getBytesSent(),
-          .bytes_received = from.getBytesReceived(),
-          .staleness_versions = read(from.getStalenessVersions()),
-          .staleness_clocks = read(from.getStalenessClocks())};
+  server_counters made;
+  for (const auto& each : server_counts)
+    made.*each.count = (from.*each.get)();
+  made.staleness_versions = read(from.getStalenessVersions());
+  made.staleness_clocks = read(from.getStalenessClocks());
+  return made;
 }
 
 } // namespace troupe::wire::detail

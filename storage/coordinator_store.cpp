@@ -2,9 +2,9 @@
 // generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records of
 // chains, u64 k, u32[k] servers, u64 l, u32[l] draining servers, u8 whether it is rolling back;
 // little-endian.
-// A record of a chain: active configuration, u64 origin, u8 whether there is a proposal, the
-// proposed configuration. A configuration: u64 epoch, u64 generation, u64 number of members, the
-// members, u8 whether there is a joiner, the joiner. A member: u32 index, u64 incarnation.
+// A record of a chain: active configuration, u64 base checkpoint, u8 whether there is a proposal,
+// the proposed configuration. A configuration: u64 number, u64 generation, u64 number of members,
+// the members, u8 whether there is a joiner, the joiner. A member: u32 index, u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "base/bytes.hpp"

@@ -41,8 +41,8 @@ struct trace_entry {
 
 constexpr std::size_t trace_bytes = 64;
 
-/// First in each file: the origin of its records, which one start of one server wrote of one
-/// generation of a chain.
+/// First in each file: which start of which server wrote its records, and of which generation of
+/// which chain.
 struct trace_header {
   std::uint64_t job = 0; ///< fingerprint(job_spec).
   chain_id chain;

@@ -52,7 +52,6 @@ LONG_FUNCTIONS = {
     "actors/graph/launch/local_cluster.cpp": 103,
     "actors/graph/options/options.cpp": 228,
     "actors/graph/options/options_validate.cpp": 138,
-    "actors/graph/report/run_report.cpp": 82,
     "examples/02_async_sgd/data/digits.cpp": 124,
 }
 # The most sentences that begin as fragments (%), and pronouns without a subject (in 1,000 words), by

@@ -28,7 +28,9 @@ enum class mutation : std::uint8_t {
   read_without_lease,
   read_while_sealed,
   stall_unreported,
-  // placement.cpp
+  // clock_table.cpp
+  unheard_not_waited_for,
+  // coordinator/placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
   activate_incomplete,
@@ -44,45 +46,36 @@ enum class mutation : std::uint8_t {
   stalled_brought_together,
   move_without_sync,
   endless_moving,
-  // Servers of the simulated chains (cli/sim).
-  lease_from_arrival,
-  silence_shorter_than_lease,
-  silence_after_restart,
-  late_keeps_lease,
-  sent_before_persisted,
-  no_deduplication,
-  applied_not_copied,
-  read_anywhere,
-  acknowledged_before_final,
-  // ledger.cpp
+  other_past_same_name,
+  // coordinator/ledger.cpp
   lost_work_forgotten,
   audit_queues_nothing,
-  // The coordinator's parts: worker_admission.cpp, coordinator.cpp, shard_recovery.cpp and
-  // coordinator_servers.cpp.
+  // coordinator/worker_admission.cpp
   lease_ids_again,
+  recovered_clock_told,
+  promise_ignored,
+  // coordinator/coordinator.cpp
   term_again,
   finished_unsaved,
-  recovered_clock_told,
-  one_rolled_back,
-  unreadable_forgotten,
+  // coordinator/coordinator_servers.cpp
   last_one_given_up,
   given_up_not_rejected,
-  promise_ignored,
   drained_too_soon,
-  // placement.cpp, with logs
-  other_past_same_name,
-  // checkpoint_schedule.cpp
+  // coordinator/shard_recovery.cpp
+  one_rolled_back,
+  unreadable_forgotten,
+  // coordinator/checkpoint_schedule.cpp
   any_part_taken,
   committed_without_one,
-  // straggler_detector.cpp
+  // coordinator/straggler_detector.cpp
   evicts_beyond_cap,
   evicts_at_once,
-  // replica.cpp
+  // server/replica.cpp
   leads_without_promise,
   another_payload,
   seen_generation_ignored,
-  // replica_host.cpp
-  origin_not_restored,
+  // server/replica_host.cpp
+  checkpoint_not_restored,
   lost_not_compared,
   late_load_taken,
   active_generation_begun,
@@ -93,20 +86,31 @@ enum class mutation : std::uint8_t {
   read_without_gathered,
   copied_without_gathered,
   never_freed,
-  // shard.cpp, clock_table.cpp
+  // server/shard.cpp
   applied_not_looked_at,
   answered_too_soon,
-  unheard_not_waited_for,
   sum_of_marked_taken,
   sum_marked_as_one,
-  // reducer.cpp
+  // worker/reducer.cpp
   refused_sum_forgotten,
-  // router.cpp
+  // worker/router.cpp
   pull_overtakes_push,
   nobody_introduced,
-  // request_window.cpp
+  // worker/request_window.cpp
   window_not_returned,
   link_not_opened_again,
+  // cli/sim/chain_clients.cpp
+  silence_shorter_than_lease,
+  silence_after_restart,
+  late_keeps_lease,
+  // cli/sim/chain_clients.cpp and job_coordinator.cpp
+  sent_before_persisted,
+  // cli/sim/chain_servers.cpp
+  lease_from_arrival,
+  no_deduplication,
+  applied_not_copied,
+  read_anywhere,
+  acknowledged_before_final,
 };
 
 /// The simulated world that runs the mistaken code.
@@ -141,6 +145,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::read_without_lease, "read_without_lease"},
   mutation_entry{mutation::read_while_sealed, "read_while_sealed"},
   mutation_entry{mutation::stall_unreported, "stall_unreported"},
+  mutation_entry{
+    mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal",
                  "all but the joiner are old members, and the joiner has nothing to stop doing"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
@@ -159,32 +165,22 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::stalled_brought_together, "stalled_brought_together"},
   mutation_entry{mutation::move_without_sync, "move_without_sync"},
   mutation_entry{mutation::endless_moving, "endless_moving"},
-  mutation_entry{mutation::lease_from_arrival, "lease_from_arrival"},
-  mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
-  mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
-  mutation_entry{mutation::late_keeps_lease, "late_keeps_lease"},
-  mutation_entry{
-    mutation::sent_before_persisted, "sent_before_persisted", {}, mutation_world::both},
-  mutation_entry{mutation::no_deduplication, "no_deduplication"},
-  mutation_entry{mutation::applied_not_copied, "applied_not_copied"},
-  mutation_entry{mutation::read_anywhere, "read_anywhere"},
-  mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
+  mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
   mutation_entry{mutation::lost_work_forgotten, "lost_work_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::audit_queues_nothing, "audit_queues_nothing", {}, mutation_world::job},
   mutation_entry{mutation::lease_ids_again, "lease_ids_again", {}, mutation_world::job},
-  mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
-  mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
   mutation_entry{
     mutation::recovered_clock_told, "recovered_clock_told",
     "a worker's clock moves when every chain has answered it, and who has heard of it goes by that",
     mutation_world::job},
-  mutation_entry{mutation::one_rolled_back, "one_rolled_back", {}, mutation_world::job},
-  mutation_entry{mutation::unreadable_forgotten, "unreadable_forgotten", {}, mutation_world::job},
+  mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
+  mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
+  mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
   mutation_entry{mutation::last_one_given_up, "last_one_given_up", {}, mutation_world::job},
   mutation_entry{mutation::given_up_not_rejected, "given_up_not_rejected", {}, mutation_world::job},
-  mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
   mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},
-  mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
+  mutation_entry{mutation::one_rolled_back, "one_rolled_back", {}, mutation_world::job},
+  mutation_entry{mutation::unreadable_forgotten, "unreadable_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::any_part_taken, "any_part_taken", {}, mutation_world::job},
   mutation_entry{mutation::committed_without_one, "committed_without_one", {}, mutation_world::job},
   mutation_entry{mutation::evicts_beyond_cap, "evicts_beyond_cap", {}, mutation_world::job},
@@ -198,7 +194,8 @@ inline constexpr std::array mutations{
     "whoever could answer has sealed its history, or lost its lease, before a later one "
     "begins, and without replicas a view has one server to ask",
     mutation_world::job},
-  mutation_entry{mutation::origin_not_restored, "origin_not_restored", {}, mutation_world::job},
+  mutation_entry{
+    mutation::checkpoint_not_restored, "checkpoint_not_restored", {}, mutation_world::job},
   mutation_entry{mutation::lost_not_compared, "lost_not_compared", {}, mutation_world::job},
   mutation_entry{mutation::late_load_taken, "late_load_taken", {}, mutation_world::job},
   mutation_entry{
@@ -214,8 +211,6 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::never_freed, "never_freed", {}, mutation_world::job},
   mutation_entry{mutation::applied_not_looked_at, "applied_not_looked_at", {}, mutation_world::job},
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
-  mutation_entry{
-    mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
   mutation_entry{mutation::sum_of_marked_taken, "sum_of_marked_taken", {}, mutation_world::job},
   mutation_entry{mutation::sum_marked_as_one, "sum_marked_as_one", {}, mutation_world::job},
   mutation_entry{mutation::refused_sum_forgotten, "refused_sum_forgotten", {}, mutation_world::job},
@@ -223,6 +218,16 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
   mutation_entry{mutation::window_not_returned, "window_not_returned", {}, mutation_world::job},
   mutation_entry{mutation::link_not_opened_again, "link_not_opened_again", {}, mutation_world::job},
+  mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
+  mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
+  mutation_entry{mutation::late_keeps_lease, "late_keeps_lease"},
+  mutation_entry{
+    mutation::sent_before_persisted, "sent_before_persisted", {}, mutation_world::both},
+  mutation_entry{mutation::lease_from_arrival, "lease_from_arrival"},
+  mutation_entry{mutation::no_deduplication, "no_deduplication"},
+  mutation_entry{mutation::applied_not_copied, "applied_not_copied"},
+  mutation_entry{mutation::read_anywhere, "read_anywhere"},
+  mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
 };
 
 #ifdef TROUPE_MUTATIONS

@@ -1,4 +1,4 @@
-// Maps a part of a file into this process's memory.
+// Owns memory that processes share: a mapped part of a file, or memory without a file.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@ namespace troupe::detail {
 class mapped_memory {
 public:
   mapped_memory() = default;
-  /// Shares the memory with all processes that map the file; empty if the system refuses.
+  /// Shares the memory with all processes that map the file, or with children only if `descriptor`
+  /// is -1. Empty if the system refuses; errno then says why.
   mapped_memory(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable);
   ~mapped_memory();
   mapped_memory(mapped_memory&& other) noexcept

@@ -21,11 +21,11 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
     require(both == stored->second.parts.at(at.host.chain()).applied,
             "durability: a generation begins with less than its checkpoint");
   }
-  const history fresh{at.host.history(), now_,          at.host.recovered(), image,
-                      image.version(),   {image.digest}};
+  const history fresh{at.host.job_generation(), now_,          at.host.recovered(), image,
+                      image.version(),          {image.digest}};
   const auto [known, is_first] =
     histories_.try_emplace({at.host.chain(), at.host.generation()}, fresh);
-  require(known->second.base_checkpoint == image,
+  require(known->second.first_values == image,
           "replicas: those that begin a generation differ in what they have");
   if (is_traced() && is_first)
     note(full_name(by.id) + " begins chain " + std::to_string(at.host.chain().value) + " with "
@@ -39,7 +39,7 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
   auto& told = acknowledged_[chain];
   const auto& begun = histories_.at({chain, next});
   auto both = told;
-  both.intersect(begun.base_checkpoint.applied);
+  both.intersect(begun.first_values.applied);
   require(!is_durable() || both == told
             || may_be_lost(chain, lost, histories_.at({chain, lost.generation}), begun),
           "durability: an acknowledged push is gone, and its logs are not");
@@ -68,7 +68,7 @@ void job_world::check_step(const hosted& at, const apply_effect& effect) {
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
     require(other == histories_.end() || other->second.job_generation != mine.job_generation
-              || other->second.base_checkpoint.applied == mine.base_checkpoint.applied,
+              || other->second.first_values.applied == mine.first_values.applied,
             "one cut: chains of one generation began at different clocks");
   }
 }

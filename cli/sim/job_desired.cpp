@@ -131,7 +131,7 @@ void job_world::check_records(const storage::coordinator_state& before,
     const bool was_beginning = newest_of(old).generation != old.active.generation;
     // With logs a server that takes an initial member's place begins with its own state, if it can.
     if (!is_durable() || !was_beginning || chain.base_checkpoint != old.base_checkpoint)
-      check_origin(chain);
+      check_base_checkpoint(chain);
     if (old.active.members.empty() || was_beginning)
       continue; // The chain was beginning already.
     const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
@@ -158,7 +158,7 @@ bool job_world::was_missed(const member_id& who, time_point since) const {
 }
 
 /// Checks that a generation begins with a readable checkpoint, unless there is none.
-void job_world::check_origin(const chain_metadata& after) const {
+void job_world::check_base_checkpoint(const chain_metadata& after) const {
   require(!refused_.contains(after.base_checkpoint),
           "checkpoints: one that cannot be read is to be restored again");
   require(after.base_checkpoint != 0 || good_checkpoints() == 0

@@ -1,4 +1,5 @@
-// A server's work for a chain: requests of workers, steps on its values, other replicas.
+// A server's work for a chain: requests of workers, steps on its values, other replicas. decide()
+// gives an event to a server's host, and carries its effects out here and in job_servers.cpp.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {

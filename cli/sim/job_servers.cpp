@@ -1,4 +1,6 @@
 // Servers: their hosts of replicas, the states that begin generations, and the states on disks.
+// decide() of a server is in job_replicas.cpp. It gives an event to a host and carries its effects
+// out.
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {

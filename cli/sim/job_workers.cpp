@@ -154,52 +154,51 @@ void job_world::carry_out(worker_process& by, router_effects& effects) {
 }
 
 void job_world::run(worker_process& by, send_part_effect& effect) {
-  const auto server = effect.to.head.index;
+  const auto index = effect.to.head.index;
   const auto number = by.next_message++;
   auto open_bytes = payload_bytes(effect.what);
   for (const auto& [unused, sent] : by.sent)
     open_bytes += sent.has_failed ? 0 : sent.bytes;
-  by.sent[number] = {effect.part, effect.attempt, server, payload_bytes(effect.what),
+  by.sent[number] = {effect.part, effect.attempt, index, payload_bytes(effect.what),
                      now_ + router_patience + time_for_payload(open_bytes)};
-  decide(by, server, [&](request_window& window, window_effects& effects) {
+  decide(by, index, [&](request_window& window, window_effects& effects) {
     window.add(number, std::move(effect.what), local(by), effects);
   });
 }
 
-void job_world::decide(worker_process& by, std::uint32_t server,
+void job_world::decide(worker_process& by, std::uint32_t index,
                        const std::function<void(request_window&, window_effects&)>& what) {
-  auto& window = by.links[server].window;
+  auto& window = by.links[index].window;
   if (!window)
     window.emplace(request_window_options{options_.window_bytes, link_patience}, by.push_memory);
   window_effects effects;
   what(*window, effects);
   for (auto& effect : effects)
-    std::visit([&](auto& x) { run(by, server, x); }, effect);
+    std::visit([&](auto& x) { run(by, index, x); }, effect);
 }
 
-void job_world::run(worker_process& by, std::uint32_t server, connect_effect&) {
+void job_world::run(worker_process& by, std::uint32_t index, connect_effect&) {
   if (!quiet_ && chance(link_breaks_))
-    return break_link(by, server);
+    return break_link(by, index);
   when_awake(by.id, now_ + pick_ms(0, connect_ms_max),
-             [this, who = by.id, server, number = by.links[server].number] {
+             [this, who = by.id, index, number = by.links[index].number] {
                auto& mine = *find_worker_process(who);
-               if (mine.links[server].number == number)
-                 decide(mine, server, [&](request_window& window, window_effects& effects) {
+               if (mine.links[index].number == number)
+                 decide(mine, index, [&](request_window& window, window_effects& effects) {
                    window.opened(local(mine), effects);
                  });
              });
 }
 
-void job_world::run(worker_process& by, std::uint32_t server, flush_soon_effect&) {
-  when_awake(by.id, now_ + std::chrono::microseconds{pick(0, gathering_us_max)},
-             [this, who = by.id, server] {
-               decide(
-                 *find_worker_process(who), server,
-                 [](request_window& window, window_effects& effects) { window.flush(effects); });
-             });
+void job_world::run(worker_process& by, std::uint32_t index, flush_soon_effect&) {
+  when_awake(
+    by.id, now_ + std::chrono::microseconds{pick(0, gathering_us_max)}, [this, who = by.id, index] {
+      decide(*find_worker_process(who), index,
+             [](request_window& window, window_effects& effects) { window.flush(effects); });
+    });
 }
 
-void job_world::run(worker_process& by, std::uint32_t server, send_requests_effect& effect) {
+void job_world::run(worker_process& by, std::uint32_t index, send_requests_effect& effect) {
   std::vector<part_in_flight> in_flight;
   for (auto& each : effect.requests.items) {
     const auto found = by.sent.find(each.number);
@@ -211,14 +210,14 @@ void job_world::run(worker_process& by, std::uint32_t server, send_requests_effe
                          {}});
     in_flight.back().told = told_[in_flight.back().what->chain];
   }
-  over_link(by.id, server, true, [this, from = by.id, server, in_flight = std::move(in_flight)] {
+  over_link(by.id, index, true, [this, from = by.id, index, in_flight = std::move(in_flight)] {
     for (const auto& each : in_flight)
-      arrive(from, server, each);
+      arrive(from, index, each);
   });
 }
 
-void job_world::arrive(const member_id& from, std::uint32_t server, const part_in_flight& what) {
-  if (const auto found = servers_.find(server); found != servers_.end())
+void job_world::arrive(const member_id& from, std::uint32_t index, const part_in_flight& what) {
+  if (const auto found = servers_.find(index); found != servers_.end())
     when_awake(found->second->id, now_,
                [this, who = found->second->id, from, what] { ask(*find_server(who), from, what); });
   else if (auto* const client = find_worker_process(from))

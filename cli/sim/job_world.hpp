@@ -192,17 +192,17 @@ private:
   void settle(worker_process& by, const part_in_flight& asked, outcome what);
   void fail_late_parts(worker_process& by);
   /// Gives an event to the window of a link, and carries its effects out.
-  void decide(worker_process& by, std::uint32_t server,
+  void decide(worker_process& by, std::uint32_t index,
               const std::function<void(request_window&, window_effects&)>& what);
-  void run(worker_process& by, std::uint32_t server, connect_effect& effect);
-  void run(worker_process& by, std::uint32_t server, send_requests_effect& effect);
-  void run(worker_process& by, std::uint32_t server, flush_soon_effect& effect);
-  void run(worker_process& by, std::uint32_t server, end_request_effect& effect);
-  void arrive(const member_id& from, std::uint32_t server, const part_in_flight& what);
+  void run(worker_process& by, std::uint32_t index, connect_effect& effect);
+  void run(worker_process& by, std::uint32_t index, send_requests_effect& effect);
+  void run(worker_process& by, std::uint32_t index, flush_soon_effect& effect);
+  void run(worker_process& by, std::uint32_t index, end_request_effect& effect);
+  void arrive(const member_id& from, std::uint32_t index, const part_in_flight& what);
   void send_report(worker& by);
-  void over_link(const member_id& process, std::uint32_t server, bool to_server,
+  void over_link(const member_id& process, std::uint32_t index, bool to_server,
                  std::function<void()> arrive);
-  void break_link(worker_process& by, std::uint32_t server);
+  void break_link(worker_process& by, std::uint32_t index);
 
   // -- job_reducers.cpp: reducer_actor, and the end of processes with several workers --
   void ask(worker_process& by, const member_id& responder, request_token token, request what);
@@ -226,7 +226,7 @@ private:
   void check_eviction_told();
   void check_records(const storage::coordinator_state& before,
                      const storage::coordinator_state& after);
-  void check_origin(const chain_metadata& after) const;
+  void check_base_checkpoint(const chain_metadata& after) const;
   bool was_missed(const member_id& who, time_point since) const;
 
   /// A generation of a chain.
@@ -234,8 +234,8 @@ private:
     generation_id job_generation;
     time_point begun{0};
     bool recovered = false; ///< Its initial member recovered from its log.
-    value_image base_checkpoint;
-    std::uint64_t first = 0;            ///< Version of the origin.
+    value_image first_values;
+    std::uint64_t first = 0;            ///< Version of `first_values`.
     std::vector<std::uint64_t> digests; ///< Digest at each version, from `first` on.
   };
 

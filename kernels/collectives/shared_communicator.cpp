@@ -42,7 +42,7 @@ result<void> shared_communicator::form() {
   while (true) {
     member_.reset();
     member_.emplace(memory_, rank_,
-                    team_options{options_.wait, options_.deadline, options_.generation});
+                    team_options{options_.wait, options_.deadline, options_.losses});
     const auto come = all_come();
     if (!come) {
       tell({});

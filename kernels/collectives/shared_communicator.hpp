@@ -29,8 +29,9 @@ namespace troupe::kernels {
 
 struct shared_communicator_options {
   wait_options wait;
-  /// Ranks form a communicator only with ranks of the same number.
-  std::uint32_t generation = 0;
+  /// Losses of ranks so far, as the caller counts them. Ranks form a communicator only with ranks
+  /// of the same number.
+  std::uint32_t losses = 0;
   /// Time for all ranks to come.
   std::chrono::milliseconds forming{30'000};
   /// Forming ends soon after this returns false; empty: it goes on.

@@ -50,47 +50,42 @@ failure not_of_a_team() { return {errc::malformed, "the descriptor is not of a t
 
 } // namespace
 
-result<team_memory> team_memory::make(int descriptor, std::uint32_t ranks,
+result<team_memory> team_memory::make(troupe::descriptor file, std::uint32_t ranks,
                                       std::size_t room_floats) {
   assert(ranks > 0 && ranks <= ranks_max);
   const std::size_t room_of_rank = up_to_page(room_floats * sizeof(float));
   const std::size_t allocated = room_begin(ranks) + ranks * room_of_rank;
   const std::size_t size = allocated + room_of_rank;
-  const bool of_threads = descriptor < 0;
-  int error = 0;
-  if (!of_threads)
-    error = ftruncate(descriptor, static_cast<off_t>(size)) != 0
-              ? errno
-              : posix_fallocate(descriptor, 0, static_cast<off_t>(allocated));
-  void* mapped = MAP_FAILED;
-  if (error == 0) {
-    mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | (of_threads ? MAP_ANONYMOUS : 0), descriptor, 0);
-    error = errno;
+  if (file) {
+    const int error = ftruncate(file.get(), static_cast<off_t>(size)) != 0
+                        ? errno
+                        : posix_fallocate(file.get(), 0, static_cast<off_t>(allocated));
+    if (error != 0)
+      return no_memory(size, error);
   }
-  if (mapped == MAP_FAILED) {
-    if (!of_threads)
-      close(descriptor);
-    return no_memory(size, error);
-  }
-  team_memory made{descriptor, static_cast<std::byte*>(mapped), size};
-  new (mapped) header{magic, ranks, 1, 0, room_of_rank / sizeof(float)};
+  detail::mapped_memory mapped{file.get(), 0, size, /* writable = */ true};
+  if (!mapped)
+    return no_memory(size, errno);
+  team_memory made{std::move(file), std::move(mapped), size};
+  new (made.begin()) header{magic, ranks, 1, 0, room_of_rank / sizeof(float)};
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
     new (&made.line(rank)) team_line;
   return made;
 }
 
-result<team_memory> team_memory::of_threads(std::uint32_t ranks) { return make(-1, ranks, 0); }
+result<team_memory> team_memory::of_threads(std::uint32_t ranks) {
+  return make(troupe::descriptor{}, ranks, 0);
+}
 
 result<team_memory> team_memory::of_processes(std::uint32_t ranks, std::size_t room_floats) {
   if (ranks > ranks_max)
     return {errc::invalid_argument, "a team in shared memory has at most "
                                       + std::to_string(ranks_max) + " ranks, not "
                                       + std::to_string(ranks)};
-  const int descriptor = memfd_create("troupe-team", MFD_CLOEXEC);
-  if (descriptor < 0)
+  troupe::descriptor file{memfd_create("troupe-team", MFD_CLOEXEC)};
+  if (!file)
     return no_memory(room_begin(ranks) + ranks * room_floats * sizeof(float), errno);
-  return make(descriptor, ranks, room_floats);
+  return make(std::move(file), ranks, room_floats);
 }
 
 result<team_memory> team_memory::attach(int descriptor) {
@@ -98,16 +93,13 @@ result<team_memory> team_memory::attach(int descriptor) {
   if (fstat(descriptor, &about) != 0 || static_cast<std::size_t>(about.st_size) < page)
     return not_of_a_team();
   const auto size = static_cast<std::size_t>(about.st_size);
-  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  void* mapped =
-    own < 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
-  if (mapped == MAP_FAILED) {
-    const int error = errno;
-    if (own >= 0)
-      close(own);
-    return no_memory(size, error);
-  }
-  team_memory made{own, static_cast<std::byte*>(mapped), size};
+  troupe::descriptor own{fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
+  if (!own)
+    return no_memory(size, errno);
+  detail::mapped_memory mapped{own.get(), 0, size, /* writable = */ true};
+  if (!mapped)
+    return no_memory(size, errno);
+  team_memory made{std::move(own), std::move(mapped), size};
   const auto& head = made.head();
   if (head.magic != magic || head.ranks == 0 || head.ranks > ranks_max
       || size != room_begin(head.ranks) + (head.ranks + 1) * head.room_floats * sizeof(float))
@@ -115,32 +107,21 @@ result<team_memory> team_memory::attach(int descriptor) {
   return made;
 }
 
-team_memory::team_memory(team_memory&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
-
-team_memory::~team_memory() {
-  if (begin_)
-    munmap(begin_, size_);
-  if (descriptor_ >= 0)
-    close(descriptor_);
-}
-
 const team_memory::header& team_memory::head() const {
   static_assert(sizeof(header) <= lines_begin);
-  return *reinterpret_cast<const header*>(begin_);
+  return *reinterpret_cast<const header*>(begin());
 }
 
 std::uint32_t team_memory::ranks() const { return head().ranks; }
 
 team_line& team_memory::line(std::uint32_t rank) const {
-  return reinterpret_cast<team_line*>(begin_ + lines_begin)[rank];
+  return reinterpret_cast<team_line*>(begin() + lines_begin)[rank];
 }
 
 std::uint32_t team_memory::round() const { return head().round.load(); }
 
 std::uint32_t team_memory::enter(std::uint32_t rank, std::uint32_t generation) const {
-  auto& current = reinterpret_cast<header*>(begin_)->round;
+  auto& current = reinterpret_cast<header*>(begin())->round;
   auto& own = line(rank);
   auto round = current.load();
   while (own.entered.reached(round))
@@ -156,7 +137,7 @@ std::uint32_t team_memory::enter(std::uint32_t rank, std::uint32_t generation) c
 }
 
 std::atomic<std::uint64_t>& team_memory::failure() const {
-  return reinterpret_cast<header*>(begin_)->failure;
+  return reinterpret_cast<header*>(begin())->failure;
 }
 
 void team_memory::wake_all() const {
@@ -167,32 +148,32 @@ void team_memory::wake_all() const {
 }
 
 std::span<float> team_memory::slot(std::uint32_t rank, std::uint32_t parity) const {
-  auto* slots = reinterpret_cast<float*>(begin_ + slots_begin(ranks()));
+  auto* slots = reinterpret_cast<float*>(begin() + slots_begin(ranks()));
   return {slots + (2 * rank + parity) * team_slot_floats, team_slot_floats};
 }
 
 std::span<float> team_memory::part(std::uint32_t rank) const {
-  auto* parts = reinterpret_cast<float*>(begin_ + parts_begin(ranks()));
+  auto* parts = reinterpret_cast<float*>(begin() + parts_begin(ranks()));
   return {parts + rank * team_part_floats, team_part_floats};
 }
 
 std::span<float> team_memory::room(std::uint32_t rank) const {
-  auto* rooms = reinterpret_cast<float*>(begin_ + room_begin(ranks()));
+  auto* rooms = reinterpret_cast<float*>(begin() + room_begin(ranks()));
   return {rooms + rank * head().room_floats, head().room_floats};
 }
 
 std::optional<std::uint64_t> team_memory::offset_of(std::span<const float> numbers) const {
   const auto* from = reinterpret_cast<const std::byte*>(numbers.data());
-  const auto* room_from = begin_ + room_begin(ranks());
-  if (std::less{}(from, room_from) || std::less{}(begin_ + size_, from + numbers.size_bytes()))
+  const auto* room_from = begin() + room_begin(ranks());
+  if (std::less{}(from, room_from) || std::less{}(begin() + size_, from + numbers.size_bytes()))
     return std::nullopt;
-  return static_cast<std::uint64_t>(from - begin_);
+  return static_cast<std::uint64_t>(from - begin());
 }
 
 int team_memory::lock_slot(std::uint32_t rank) const {
   // An OFD lock belongs to an open file. A file opened here ends with this process, in any way,
   // while copies of the team's descriptor may live on.
-  const auto path = "/proc/self/fd/" + std::to_string(descriptor_);
+  const auto path = "/proc/self/fd/" + std::to_string(descriptor_.get());
   const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -207,14 +188,14 @@ int team_memory::lock_slot(std::uint32_t rank) const {
 }
 
 bool team_memory::slot_is_locked(std::uint32_t rank) const {
-  if (descriptor_ < 0)
+  if (!descriptor_)
     return true;
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = rank;
   lock.l_len = 1;
-  return fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  return fcntl(descriptor_.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 } // namespace troupe::kernels

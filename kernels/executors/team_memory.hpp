@@ -9,6 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"
+#include "base/system/descriptor.hpp"
+#include "base/system/mapped_memory.hpp"
 
 #include <array>
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace troupe::kernels {
 
@@ -62,13 +65,9 @@ public:
   /// Attaches to that memory. Errors: io_failed, malformed (the descriptor is of something else).
   static result<team_memory> attach(int descriptor);
 
-  team_memory(team_memory&& other) noexcept;
-  team_memory& operator=(team_memory&&) = delete;
-  ~team_memory();
-
   std::uint32_t ranks() const;
   /// Returns -1 for memory of threads.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
   team_line& line(std::uint32_t rank) const;
   /// Returns the number of the current round.
   std::uint32_t round() const;
@@ -85,7 +84,7 @@ public:
   std::span<float> part(std::uint32_t rank) const;
   /// Returns a rank's room, on its own page. Lifetime: of this memory.
   std::span<float> room(std::uint32_t rank) const;
-  std::byte* begin() const { return begin_; }
+  std::byte* begin() const { return memory_.data(); }
   /// Returns the offset of numbers that are all in the room; else nullopt.
   std::optional<std::uint64_t> offset_of(std::span<const float> numbers) const;
 
@@ -96,14 +95,15 @@ public:
   bool slot_is_locked(std::uint32_t rank) const;
 
 private:
-  team_memory(int descriptor, std::byte* begin, std::size_t size)
-      : descriptor_(descriptor), begin_(begin), size_(size) {}
-  static result<team_memory> make(int descriptor, std::uint32_t ranks, std::size_t room_floats);
+  team_memory(troupe::descriptor file, detail::mapped_memory memory, std::size_t size)
+      : descriptor_(std::move(file)), memory_(std::move(memory)), size_(size) {}
+  static result<team_memory> make(troupe::descriptor file, std::uint32_t ranks,
+                                  std::size_t room_floats);
   struct header;
   const header& head() const;
 
-  int descriptor_;
-  std::byte* begin_;
+  troupe::descriptor descriptor_;
+  detail::mapped_memory memory_;
   std::size_t size_;
 };
 

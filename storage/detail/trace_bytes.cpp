@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view record_magic = "TROUPREC";
 constexpr std::uint32_t record_format = 1;
-/// Magic, format, job, chain, generation, origin, server, its incarnation, number of partitions.
+/// Magic, format, job, chain, generation, base checkpoint, server, its incarnation, number of
+/// partitions.
 constexpr std::size_t fixed_bytes = 8 + 4 + 8 + 4 + 8 + 8 + 4 + 8 + 4;
 constexpr std::size_t sum_bytes = 4;
 

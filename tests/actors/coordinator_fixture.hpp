@@ -86,7 +86,7 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as a server that reconciles its desired state: its replicas are loaded and sealed,
+  /// Reports as a server that follows its desired state: its replicas are loaded and sealed, and
   /// candidates are promised clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied = 0) {
     const member_id who{role::server, index, {incarnation}};
@@ -104,7 +104,7 @@ struct coordinator_fixture {
     return !record.active.members.empty() && record.active.members.front() == who;
   }
 
-  /// Returns the status of a server that reconciles its desired state and knows all workers.
+  /// Returns the status of a server that follows its desired state and knows all workers.
   server_status reconciled_status(const member_id& who, std::uint64_t applied) {
     const auto& mine = std::get<desired_server>(last.at(who).body);
     server_status body;
@@ -202,7 +202,7 @@ struct coordinator_fixture {
     keep(effects);
   }
 
-  /// The servers join, found their chains and begin to serve.
+  /// The servers join, start the generations of their chains and begin to serve.
   void serve(const std::map<std::uint32_t, std::uint64_t>& servers, std::uint64_t applied = 0) {
     for (int round = 0; round < 3; ++round)
       for (const auto& [index, incarnation] : servers)

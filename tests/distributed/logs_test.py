@@ -3,7 +3,7 @@ import re
 
 import cluster
 
-LIMIT = 16 << 20  # log_bytes_max of base/log.hpp.
+LIMIT = 16 << 20  # log_file_bytes_max of base/log.hpp.
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (trace|debug|info|warn|error|fatal) "
                   r"(launcher|coordinator|(server|worker) \d): .")
 EVERYONE = {"console", "coordinator", "server-0", "worker-0", "worker-1"}

@@ -35,7 +35,7 @@ struct shared_state {
 shared_communicator_options options_of(std::uint32_t generation) {
   shared_communicator_options made;
   made.wait = {.spin = 20us, .yield = true};
-  made.generation = generation;
+  made.losses = generation;
   made.deadline = 60s;
   return made;
 }
@@ -52,7 +52,7 @@ int take_part(team_memory& memory, std::uint32_t rank, shared_state& shared) {
   const std::array parts{numbers.first(floats / 2), numbers.subspan(floats / 2)};
   while (!shared.is_wrong) {
     auto options = options_of(shared.generation);
-    options.wanted = [&] { return !shared.is_wrong && shared.generation == options.generation; };
+    options.wanted = [&] { return !shared.is_wrong && shared.generation == options.losses; };
     auto communicator = shared_communicator::form(memory, rank, options);
     if (!communicator)
       continue;

@@ -1,5 +1,7 @@
-// Adds up numbers over a communicator's ranks, by a schedule. Ranks are processes of one or many
-// hosts, connected by links. Each calls sum() with a buffer of its own, as in kernels::team_member.
+// Adds up numbers over a communicator's ranks, by a schedule. Ranks are processes that
+// are connected by links. `--sync allreduce` runs them on one host, and takes links only where
+// shared memory cannot be had. Each calls sum() with a buffer of its own, as in
+// kernels::team_member.
 //
 // A chunk travels as a push, so the frames, the arena and the checks of the data path serve it
 // unchanged. It is sent from the buffer itself, and added to the receiver's buffer from the memory

@@ -146,7 +146,7 @@ private:
     kernels::shared_communicator_options how;
     // Where ranks have no core each, the awaited one may need this core.
     how.wait.yield = ranks() >= std::thread::hardware_concurrency();
-    how.generation = generation_;
+    how.losses = generation_;
     how.forming = waiting_told;
     how.wanted = [this] { return is_wanted(); };
     how.waits = [this](const std::vector<std::uint32_t>& missing) { tell_waits(missing); };

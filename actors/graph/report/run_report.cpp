@@ -84,16 +84,21 @@ bool is_over(job_phase phase) { return phase >= job_phase::finishing; }
 
 // -- counters --
 
-void run_statistics::counter::set(std::uint64_t value) {
-  if (value < last)
-    before += last;
+template <class Counters>
+void run_statistics::accumulated<Counters>::set(const Counters& value) {
+  for (const auto each : counter_list<Counters>::counts)
+    if (value.*each < last.*each)
+      before.*each += last.*each;
+  for (const auto each : counter_list<Counters>::histograms)
+    if ((value.*each).count() < (last.*each).count())
+      (before.*each).merge(last.*each);
   last = value;
 }
 
-void run_statistics::accumulated_histogram::set(const histogram& value) {
-  if (value.count() < last.count())
-    before.merge(last);
-  last = value;
+std::uint64_t run_statistics::incarnation::activity() const {
+  return worker.total(&worker_counters::bytes_sent) + worker.total(&worker_counters::bytes_received)
+         + server.total(&server_counters::bytes_sent)
+         + server.total(&server_counters::bytes_received);
 }
 
 run_statistics::run_statistics(const job_spec& job) : job_(job) {}
@@ -173,31 +178,10 @@ void run_statistics::account(const member_status& status) {
     owner.dead = false;
   }
   x.status = status;
-  x.sent.set(status.worker.pushes_sent);
-  x.acknowledged.set(status.worker.pushes_acknowledged);
-  x.worker_refused.set(status.worker.pushes_refused);
-  x.bytes_sent.set(status.worker.bytes_sent + status.server.bytes_sent);
-  x.bytes_received.set(status.worker.bytes_received + status.server.bytes_received);
-  x.loss_count.set(status.worker.loss_count);
-  x.idle_us.set(status.worker.wait_us);
-  x.window_wait_us.set(status.worker.window_wait_us);
-  x.request_times.set(status.worker.request_times);
-  x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
-  x.wire_bytes_received.set(status.worker.wire_bytes_received);
-  x.left_out.set(status.worker.left_out);
-  x.pushes_summed.set(status.worker.pushes_summed);
-  x.sums.set(status.worker.sums);
-  x.device_sums.set(status.worker.device_sums);
-  x.loss_sum = status.worker.loss_sum;
-  x.applied.set(status.server.applied);
-  x.duplicates.set(status.server.duplicates);
-  x.server_refused.set(status.server.refused);
-  x.pulls.set(status.server.pulls);
-  x.waiting_pulls.set(status.server.waiting_pulls);
-  x.staleness_versions.set(status.server.staleness_versions);
-  x.staleness_clocks.set(status.server.staleness_clocks);
+  x.worker.set(status.worker);
+  x.server.set(status.server);
   if (status.state == member_state::active && !x.first_active)
-    x.first_active = {status.clock, x.applied.total()};
+    x.first_active = {status.clock, x.server.total(&server_counters::applied)};
 }
 
 // -- deaths --
@@ -219,9 +203,10 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
   const incarnation& x = incarnations_.at(status.member);
   const bool is_working =
     status.member.role == role::worker
-      ? x.acknowledged.total() > 0
+      ? x.worker.total(&worker_counters::pushes_acknowledged) > 0
       : x.first_active
-          && (status.clock > x.first_active->first || x.applied.total() > x.first_active->second);
+          && (status.clock > x.first_active->first
+              || x.server.total(&server_counters::applied) > x.first_active->second);
   const bool is_up = status.state == member_state::active || status.state == member_state::finished;
   for (recovery& open : recoveries_) {
     if (open.role != status.member.role || open.index != status.member.index)
@@ -258,8 +243,8 @@ void run_statistics::evaluated(std::uint64_t epoch, double loss, double accuracy
 void run_statistics::note_loss(time_point now) {
   double sum = 0.0;
   for (const auto& [member, x] : incarnations_)
-    sum += x.loss_sum;
-  const std::uint64_t count = total(&incarnation::loss_count);
+    sum += x.worker.last.loss_sum;
+  const std::uint64_t count = total(&worker_counters::loss_count);
   const std::uint64_t step = std::max<std::uint64_t>(1, job_.batches() / curve_points);
   if (count < curve_loss_count_ + step)
     return;
@@ -271,7 +256,7 @@ void run_statistics::note_loss(time_point now) {
 
 /// Updates the longest pause at each status. It is exact to 100 ms, the time between two of them.
 void run_statistics::note_pause(job_phase phase, time_point now) {
-  const auto count = total(&incarnation::acknowledged);
+  const auto count = total(&worker_counters::pushes_acknowledged);
   if (phase != job_phase::training)
     acknowledged_at_.reset();
   if (phase != job_phase::training || std::exchange(acknowledged_, count) == count)
@@ -288,7 +273,8 @@ void run_statistics::note_rate(time_point now) {
     if (member.role == role::worker)
       sample.bytes += x.activity();
   }
-  const auto wire = total(&incarnation::wire_bytes_sent) + total(&incarnation::wire_bytes_received);
+  const auto wire =
+    total(&worker_counters::wire_bytes_sent) + total(&worker_counters::wire_bytes_received);
   if (wire > 0) // Without links only the bytes of values can be counted.
     sample.bytes = wire;
   rates_.push_back(std::move(sample));
@@ -298,18 +284,27 @@ void run_statistics::note_rate(time_point now) {
 
 // -- sums --
 
-std::uint64_t run_statistics::total(counter incarnation::*which) const {
+std::uint64_t run_statistics::total(std::uint64_t worker_counters::*which) const {
   std::uint64_t sum = 0;
   for (const auto& [member, x] : incarnations_)
-    sum += (x.*which).total();
+    sum += x.worker.total(which);
   return sum;
 }
 
-histogram run_statistics::merged(accumulated_histogram incarnation::*which) const {
+std::uint64_t run_statistics::total(std::uint64_t server_counters::*which) const {
+  std::uint64_t sum = 0;
+  for (const auto& [member, x] : incarnations_)
+    sum += x.server.total(which);
+  return sum;
+}
+
+template <class Counters>
+histogram run_statistics::merged(accumulated<Counters> incarnation::*counters,
+                                 histogram Counters::*which) const {
   histogram sum;
   for (const auto& [member, x] : incarnations_) {
-    sum.merge((x.*which).before);
-    sum.merge((x.*which).last);
+    sum.merge((x.*counters).before.*which);
+    sum.merge((x.*counters).last.*which);
   }
   return sum;
 }
@@ -347,7 +342,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
   all.loss = last_of(&loss_point::training_loss);
   all.accuracy = last_of(&loss_point::test_accuracy);
-  const histogram staleness = merged(&incarnation::staleness_versions);
+  const histogram staleness = merged(&incarnation::server, &server_counters::staleness_versions);
   all.staleness_mean = staleness.mean();
   all.staleness_max = staleness.max();
   all.checkpoint = checkpoint_;
@@ -423,6 +418,54 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
 
 } // namespace
 
+/// Adds the sums over all processes.
+void run_statistics::put_sums(json& all) const {
+  all["staleness_versions"] =
+    summary_of(merged(&incarnation::server, &server_counters::staleness_versions));
+  all["staleness_clocks"] =
+    summary_of(merged(&incarnation::server, &server_counters::staleness_clocks));
+  std::map<std::uint32_t, std::uint64_t> pulls;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::server)
+      pulls[member.index] += x.server.total(&server_counters::pulls);
+  all["pulls"] = json::array();
+  for (const auto& [unused, count] : pulls)
+    all["pulls"].push_back(count);
+  all["waiting_pulls"] = total(&server_counters::waiting_pulls);
+  const std::uint64_t chains = std::max(1u, job_.chain_count());
+  all["pushes"] = {{"sent", total(&worker_counters::pushes_sent)},
+                   {"acknowledged", total(&worker_counters::pushes_acknowledged)},
+                   {"applied", has_servers_ ? divided(total(&server_counters::applied), chains)
+                                            : json(batches_done_ - batches_before_)},
+                   {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
+                   {"refused", divided(total(&worker_counters::pushes_refused) * chains
+                                         + total(&server_counters::refused),
+                                       chains)}};
+
+  std::uint64_t sent = 0, received = 0;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::worker) {
+      sent += x.worker.total(&worker_counters::bytes_sent);
+      received += x.worker.total(&worker_counters::bytes_received);
+    }
+  all["bytes"] = {{"sent", sent}, {"received", received}};
+  all["wire_bytes"] = {{"sent", total(&worker_counters::wire_bytes_sent)},
+                       {"received", total(&worker_counters::wire_bytes_received)}};
+  std::map<std::string, std::uint64_t> left_out;
+  for (const auto& [member, x] : incarnations_)
+    if (const auto count = x.worker.total(&worker_counters::left_out); count > 0)
+      left_out[key_of({member.role, member.index})] += count;
+  all["reducers"] = {{"pushes", total(&worker_counters::pushes_summed)},
+                     {"sums", total(&worker_counters::sums)},
+                     {"device_sums", total(&worker_counters::device_sums)},
+                     {"left_out", left_out}};
+  // Times of all workers together: without a batch to compute; with requests before a full link.
+  all["idle_seconds"] = static_cast<double>(total(&worker_counters::wait_us)) * 1e-6;
+  all["window_wait_seconds"] = static_cast<double>(total(&worker_counters::window_wait_us)) * 1e-6;
+
+  all["request_ms"] = times_of(merged(&incarnation::worker, &worker_counters::request_times));
+}
+
 std::string run_statistics::to_json(const std::string& command) const {
   json all;
   all["command"] = printable(command, command.size());
@@ -451,48 +494,7 @@ std::string run_statistics::to_json(const std::string& command) const {
   for (const loss_point& x : curve_)
     all["loss_curve"].push_back(json_of(x, job_, started_at_));
 
-  all["staleness_versions"] = summary_of(merged(&incarnation::staleness_versions));
-  all["staleness_clocks"] = summary_of(merged(&incarnation::staleness_clocks));
-  std::map<std::uint32_t, std::uint64_t> pulls;
-  for (const auto& [member, x] : incarnations_)
-    if (member.role == role::server)
-      pulls[member.index] += x.pulls.total();
-  all["pulls"] = json::array();
-  for (const auto& [unused, count] : pulls)
-    all["pulls"].push_back(count);
-  all["waiting_pulls"] = total(&incarnation::waiting_pulls);
-  const std::uint64_t chains = std::max(1u, job_.chain_count());
-  all["pushes"] = {{"sent", total(&incarnation::sent)},
-                   {"acknowledged", total(&incarnation::acknowledged)},
-                   {"applied", has_servers_ ? divided(total(&incarnation::applied), chains)
-                                            : json(batches_done_ - batches_before_)},
-                   {"duplicates_dropped", divided(total(&incarnation::duplicates), chains)},
-                   {"refused", divided(total(&incarnation::worker_refused) * chains
-                                         + total(&incarnation::server_refused),
-                                       chains)}};
-
-  std::uint64_t sent = 0, received = 0;
-  for (const auto& [member, x] : incarnations_)
-    if (member.role == role::worker) {
-      sent += x.bytes_sent.total();
-      received += x.bytes_received.total();
-    }
-  all["bytes"] = {{"sent", sent}, {"received", received}};
-  all["wire_bytes"] = {{"sent", total(&incarnation::wire_bytes_sent)},
-                       {"received", total(&incarnation::wire_bytes_received)}};
-  std::map<std::string, std::uint64_t> left_out;
-  for (const auto& [member, x] : incarnations_)
-    if (x.left_out.total() > 0)
-      left_out[key_of({member.role, member.index})] += x.left_out.total();
-  all["reducers"] = {{"pushes", total(&incarnation::pushes_summed)},
-                     {"sums", total(&incarnation::sums)},
-                     {"device_sums", total(&incarnation::device_sums)},
-                     {"left_out", left_out}};
-  // Times of all workers together: without a batch to compute; with requests before a full link.
-  all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
-  all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
-
-  all["request_ms"] = times_of(merged(&incarnation::request_times));
+  put_sums(all);
 
   all["recoveries"] = json::array();
   for (const recovery& x : recoveries_)

@@ -9,6 +9,8 @@
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -70,7 +72,7 @@ public:
   void process_died(const member_id& member, time_point killed_at, time_point detected_at);
   /// Takes note that a coordinator answers again after a death.
   void coordinator_back(time_point now);
-  /// Adds an evaluation after `pass` whole passes. `auc`: only if the problem is binary.
+  /// Adds an evaluation after `epoch` whole epochs. `auc`: only if the problem is binary.
   void evaluated(std::uint64_t epoch, double loss, double accuracy, std::optional<double> auc,
                  time_point now);
   /// Sets the peak resident memory of a process that observe() does not see: coordinator, launcher.
@@ -107,29 +109,23 @@ public:
   std::string to_json(const std::string& command) const;
 
 private:
-  /// A counter that may begin again at zero.
-  struct counter {
-    std::uint64_t before = 0;
-    std::uint64_t last = 0;
-    void set(std::uint64_t value);
-    std::uint64_t total() const { return before + last; }
-  };
-  struct accumulated_histogram {
-    histogram before;
-    histogram last;
-    void set(const histogram& value);
+  /// Counters each of which may begin again at zero.
+  template <class Counters>
+  struct accumulated {
+    Counters before; ///< Sums up to the last time that each began again.
+    Counters last;
+    void set(const Counters& value);
+    std::uint64_t total(std::uint64_t Counters::*which) const {
+      return before.*which + last.*which;
+    }
   };
   /// All figures of one incarnation.
   struct incarnation {
     member_status status;
-    counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
-    counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
-    counter left_out, pushes_summed, sums, device_sums;
-    double loss_sum = 0.0;
-    counter applied, duplicates, server_refused, pulls, waiting_pulls;
-    accumulated_histogram staleness_versions, staleness_clocks, request_times;
+    accumulated<worker_counters> worker;
+    accumulated<server_counters> server;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
-    std::uint64_t activity() const { return bytes_sent.total() + bytes_received.total(); }
+    std::uint64_t activity() const;
   };
   struct process {
     incarnation_id present;
@@ -157,9 +153,12 @@ private:
   void note_rate(time_point now);
   std::uint64_t samples_done() const;
   /// Returns the sum over all incarnations of all processes.
-  std::uint64_t total(counter incarnation::*which) const;
-  histogram merged(accumulated_histogram incarnation::*which) const;
+  std::uint64_t total(std::uint64_t worker_counters::*which) const;
+  std::uint64_t total(std::uint64_t server_counters::*which) const;
+  template <class Counters>
+  histogram merged(accumulated<Counters> incarnation::*counters, histogram Counters::*which) const;
   std::optional<double> last_of(std::optional<double> loss_point::*which) const;
+  void put_sums(nlohmann::ordered_json& all) const;
 
   job_spec job_;
   bool has_servers_ = true;

@@ -1,5 +1,6 @@
 // Decides which servers are present, places shards on them, and adds and drains servers while the
-// job runs. The rest of the class is in coordinator.cpp.
+// job runs. The rest of the class is in coordinator.cpp; its tick() has the ordinary timeout of
+// members.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "actors/protocol/mutation.hpp"

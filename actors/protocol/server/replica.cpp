@@ -97,7 +97,7 @@ std::optional<failure> replica::unfit() const {
 void replica::push(request_token token, std::shared_ptr<const push_request> what, time_point now,
                    replica_effects& effects) {
   auto why = unfit();
-  if (!why && log_bytes_ > options_.log_bytes_max)
+  if (!why && log_bytes_ > options_.chain_log_bytes_max)
     why = failure{errc::not_ready, "too much waits for the other replicas"};
   if (why) {
     effects.push_back(refuse_effect{token, *std::move(why)});
@@ -211,7 +211,7 @@ void replica::keep(log_entry entry, replica_effects& effects) {
     effects.push_back(write_effect{first_ + log_.size(), entry});
   log_bytes_ += payload_bytes(entry);
   log_.push_back(std::move(entry));
-  if (log_bytes_ > options_.log_bytes_max)
+  if (log_bytes_ > options_.chain_log_bytes_max)
     chain_.wait_for_joiner();
 }
 

@@ -38,7 +38,7 @@ struct replica_options {
   chain_options chain;
   /// A head refuses pushes while its log holds more bytes than this, because other replicas are
   /// slower.
-  std::uint64_t log_bytes_max = std::uint64_t{256} << 20;
+  std::uint64_t chain_log_bytes_max = std::uint64_t{256} << 20;
   /// Adds up the slots of a bsp clock for the replicas behind the head, or returns null if they do
   /// not add up. Empty: replicas get every slot.
   std::function<std::shared_ptr<const push_request>(

@@ -119,10 +119,10 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
   pulls_due_.clear();
   effects.push_back(refuse_all_effect{{errc::rolled_back, "the server restores its partitions"}});
   apply_gathered(effects);
-  former_.add(counters_of_state());
+  add(former_, counters_of_state());
   replica_.reset();
   generation_ = newest.generation;
-  history_ = desired_->generation; // Saved, as `desired_state_` may change during a load.
+  job_generation_ = desired_->generation; // Saved, as `desired_` may change during a load.
   base_checkpoint_ = record_.base_checkpoint;
   lost_ = record_.active;
   ++load_;
@@ -164,7 +164,7 @@ void replica_host::load(host_effects& effects) {
 }
 
 void replica_host::load_checkpoint(host_effects& effects) {
-  if (base_checkpoint_ == 0 || mutated(mutation::origin_not_restored)) {
+  if (base_checkpoint_ == 0 || mutated(mutation::checkpoint_not_restored)) {
     loading_ = loading::filling;
     effects.push_back(fill_effect{load_, partitions_});
   } else if (!options_.has_checkpoints) {
@@ -192,7 +192,8 @@ void replica_host::recalled(std::uint64_t load, const result<std::optional<recal
                             host_effects& effects) {
   if (!awaits_load(load))
     return;
-  const auto* kept = found && *found && (*found)->base.history == history_ ? &**found : nullptr;
+  const auto* kept =
+    found && *found && (*found)->base.history == job_generation_ ? &**found : nullptr;
   if (replica_) { // It joins.
     copy_waits_ = false;
     if (kept != nullptr && kept->base.generation == generation_)
@@ -252,7 +253,8 @@ void replica_host::begin(std::vector<shard_partition> held, time_point now) {
   if (desired_->job.replicas == 1)
     how.chain.lease_time = {};
   how.writes_log = writes_log();
-  replica_.emplace(desired_->job, options_.self, history_, generation_, held, std::move(how));
+  replica_.emplace(desired_->job, options_.self, job_generation_, generation_, held,
+                   std::move(how));
   replica_->set_workers(desired_->workers, now, decided_);
 }
 
@@ -443,7 +445,7 @@ void replica_host::save(save_id id, std::vector<shard_partition> partitions,
                         host_effects& effects) {
   save_effect what{.id = id, .partitions = std::move(partitions)};
   if (keeps_states()) {
-    what.base = storage::base_id{0, history_, generation_, recovered_};
+    what.base = storage::base_id{0, job_generation_, generation_, recovered_};
     what.begins_log = is_durable();
     // A replica that takes up a bsp clock again needs the values of before it: so the log has to
     // have its entry.
@@ -580,7 +582,7 @@ void replica_host::install(time_point now, host_effects& effects) {
   const auto what = *std::exchange(copied_, std::nullopt);
   const auto counted = counters_of_state();
   if (replica_->install(what.config, what.index, what.clock_max, what.partitions, now, decided_)) {
-    former_.add(counted);
+    add(former_, counted);
     effects.push_back(adopt_effect{});
     effects.push_back(report_effect{});
   } else {
@@ -597,7 +599,7 @@ server_counters replica_host::counters_of_state() const {
 
 server_counters replica_host::counters() const {
   auto all = former_;
-  all.add(counters_of_state());
+  add(all, counters_of_state());
   return all;
 }
 

@@ -252,7 +252,7 @@ public:
   /// Returns the generation of the state that it holds or loads.
   generation_id generation() const { return generation_; }
   /// Returns the generation of the job in which that one began.
-  generation_id history() const { return history_; }
+  generation_id job_generation() const { return job_generation_; }
   const chain_metadata& record() const { return record_; }
   const desired_server& desired() const { return *desired_; }
   /// Returns whether its generation began with a local state that had all acknowledged pushes.
@@ -323,7 +323,7 @@ private:
   bool was_told_ = false; ///< A new desired state waits until all effects are carried out.
 
   generation_id generation_;
-  generation_id history_;
+  generation_id job_generation_;
   std::uint64_t load_ = 0; ///< Grows with each generation.
   loading loading_ = loading::nothing;
   std::vector<partition_id> partitions_;

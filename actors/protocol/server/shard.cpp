@@ -76,9 +76,8 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
-    auto why =
-      clocks_.rejection_of(pull.responders.front().worker, pull.responders.front().incarnation);
-    if (why && std::ranges::all_of(pull.responders, [&](const step_header& x) {
+    auto why = clocks_.rejection_of(pull.readers.front().worker, pull.readers.front().incarnation);
+    if (why && std::ranges::all_of(pull.readers, [&](const step_header& x) {
           return clocks_.rejection_of(x.worker, x.incarnation).has_value();
         }))
       effects.push_back(refuse_effect{pull.token, *std::move(why)});
@@ -314,13 +313,13 @@ shard::waiting_pull shard::wait_for(request_token token, const pull_terms& what,
                                     time_point now) const {
   const step_header& step = what.step;
   waiting_pull pull{.token = token,
-                    .responders = {step},
+                    .readers = {step},
                     .bsp_clock = {},
                     .floor = {},
                     .version_min = what.version_min,
                     .bsp_tables = {},
                     .deadline = now + options_.pull_patience};
-  pull.responders.insert(pull.responders.end(), what.others.begin(), what.others.end());
+  pull.readers.insert(pull.readers.end(), what.others.begin(), what.others.end());
   for (const table_id table : what.tables) {
     const consistency& sync = job_.tables[table.value].sync;
     if (sync.mode == consistency_mode::bsp) {
@@ -354,7 +353,7 @@ void shard::answer(const waiting_pull& pull, shard_effects& effects) {
   effects.push_back(
     answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
   if (pull.floor)
-    pull_clock_max_ = std::max(pull_clock_max_, pull.responders.front().clock);
+    pull_clock_max_ = std::max(pull_clock_max_, pull.readers.front().clock);
 }
 
 std::string shard::awaited(const waiting_pull& pull) const {

@@ -240,7 +240,7 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> responders;    ///< The clock of the first one counts.
+    std::vector<step_header> readers;       ///< The clock of the first one counts.
     std::optional<std::uint64_t> bsp_clock; ///< Names a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Names an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
@@ -256,7 +256,7 @@ private:
   };
   struct pending_entry {
     entry_header what;
-    std::vector<waiting_push> waiting;  ///< Empty for a bsp clock: its are in `slots_`.
+    std::vector<waiting_push> waiting;  ///< Empty for a bsp clock: its pushes are in `slots_`.
     std::uint64_t staleness_clocks = 0; ///< Largest of its batches.
   };
   struct wanted_cut {

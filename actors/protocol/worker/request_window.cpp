@@ -26,15 +26,16 @@ void request_window::add(std::uint64_t number, request what, time_point now,
     link_ = link_state::connecting;
     effects.push_back(connect_effect{});
   }
-  if (link_ == link_state::open && (overtakes(what) || (waiting_.empty() && may_leave(open))))
+  if (link_ == link_state::open && (overtakes(what) || (waiting_.empty() && take_room(open))))
     gather({number, std::move(what)}, open, now, effects);
   else
     waiting_.push_back({{number, std::move(what)}, now});
   send_waiting(now, effects); // Another link may have given push memory back.
 }
 
-/// Returns whether the window has room for the request, and takes memory for the push's copy.
-bool request_window::may_leave(const open_request& open) {
+/// Takes push memory for the copy of the request on the way. Returns false, and takes none, if the
+/// window or the memory has no room.
+bool request_window::take_room(const open_request& open) {
   if (on_the_way_bytes_ != 0)
     return on_the_way_bytes_ + open.bytes <= options_.window_bytes
            && memory_->take(open.pushed_bytes);
@@ -46,7 +47,7 @@ void request_window::send_waiting(time_point now, window_effects& effects) {
   while (link_ == link_state::open && !waiting_.empty()) {
     auto& [next, since] = waiting_.front();
     auto& open = open_.at(next.number);
-    if (!may_leave(open))
+    if (!take_room(open))
       return;
     memory_->add_waited(now - since);
     gather(std::move(next), open, now, effects);

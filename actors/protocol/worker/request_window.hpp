@@ -87,7 +87,7 @@ private:
     std::uint64_t bytes = 0;
   };
 
-  bool may_leave(const open_request& open);
+  bool take_room(const open_request& open);
   void gather(request_message what, open_request& open, time_point now, window_effects& effects);
   void send_waiting(time_point now, window_effects& effects);
   static void send(frame& which, window_effects& effects);

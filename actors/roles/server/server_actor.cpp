@@ -145,7 +145,7 @@ struct server_shell {
   server_counters counters() const {
     server_counters all;
     for (const auto& [unused, replica] : replicas)
-      all.add(replica->counters());
+      add(all, replica->counters());
     return all;
   }
 

@@ -1,5 +1,5 @@
-// Computes the gradients of one worker with the user's trainer. It has a thread of its own, so that
-// the worker hears its coordinator during a long batch.
+// Computes the gradients of one worker with the user's trainer. Except in simulations it has a
+// thread of its own, so that the worker hears its coordinator during a long batch.
 #pragma once
 
 #include "actors/training/gradient_computer.hpp"

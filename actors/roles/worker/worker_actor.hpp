@@ -42,8 +42,8 @@ struct worker_options {
 /// Spawns a worker, which is a member. Its trainer computes in a gradient actor of its own.
 ///
 /// Lifetime:  until desired_state::stop; the gradient actor ends with it.
-/// Capacity:  values of pipeline.ahead_max + 1 pulls (delta_pulls: one more), gradients of
-///            pipeline.pushes_in_flight_max + 2 batches.
+/// Capacity:  values of step_planner.ahead_max + 1 pulls (delta_pulls: one more), gradients of
+///            step_planner.pushes_in_flight_max + 2 batches.
 /// `values`:  receives each new view; the worker is its only user.
 member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                            router_handle values, coordinator_connector connect);

@@ -86,7 +86,7 @@ public:
   made_communicator form(std::uint32_t rank, std::uint32_t generation) override {
     kernels::shared_communicator_options options;
     options.wait.yield = true;
-    options.generation = generation;
+    options.losses = generation;
     auto made = kernels::shared_communicator::form(memory_[rank], rank, options);
     if (!made)
       return made.error();

@@ -509,7 +509,7 @@ TEST_CASE("a member that was never heard since the restart is silent, and dead i
   }
 }
 
-TEST_CASE("of an initial member that died with its coordinator the next start takes the place") {
+TEST_CASE("the next start takes the place of an initial member that died with its coordinator") {
   coordinator_fixture before(job_of_replicas(1));
   for (const auto& [index, incarnation] : all_three)
     before.server(index, incarnation);

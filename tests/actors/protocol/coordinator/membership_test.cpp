@@ -20,7 +20,7 @@ const member_id new_worker{role::worker, 2, {11}};
 const member_id old_server{role::server, 2, {20}};
 const member_id new_server{role::server, 2, {21}};
 
-TEST_CASE("the first report takes the slot; old and repeated ones are told apart") {
+TEST_CASE("the first status takes the slot; old and repeated ones are told apart") {
   membership members;
   CHECK(members.hear(from(old_worker, 3), 1s) == standing::joined);
   CHECK(members.hear(from(old_worker, 3), 1s) == standing::repeated);

@@ -96,7 +96,7 @@ TEST_CASE("none is passed over that is silent and may have kept something") {
   CHECK(f.begin());
 }
 
-TEST_CASE("in the place of an initial member comes another one of the chain that was lost") {
+TEST_CASE("another member of the lost chain takes the place of an initial member") {
   fixture f{{0, 1}};
   REQUIRE(f.begin());
   REQUIRE(f.begun() == "1: 0.2");

@@ -350,7 +350,7 @@ TEST_CASE("who cannot talk to the tail joins behind another one") {
   CHECK(f.text() == "2: 0 2, then 3: 0 2 +1");
 }
 
-TEST_CASE("who is stalled because those behind it are is left where it is") {
+TEST_CASE("a member that is stalled because members behind it are stays where it is") {
   fixture f{2};
   f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
   f.hear(server(2), 1);
@@ -397,7 +397,7 @@ TEST_CASE("who cannot talk to a second one is left out itself") {
   CHECK(f.text() == "3: 0 1 +3, then 4: 0 +3");
 }
 
-TEST_CASE("who was stalled in an older configuration is not believed") {
+TEST_CASE("a stall in an older configuration does not count") {
   fixture f{2};
   f.hear(server(2), 1);
   f.decide.heard(server(0), {{{}, {0}, {1}, true, false, true}});

@@ -292,7 +292,7 @@ TEST_CASE("a window ends by time with one step, or with the time of 5 where step
 
 // -- rule 3: stalled workers --
 
-TEST_CASE("who reports and does not train for 10 s is stalled, and out after 20 s") {
+TEST_CASE("a worker that does not train for 10 s is stalled, and evicted after 20 s") {
   auto all = settled(10);
   all[slow_one].frozen = true;
   all.run(10s);
@@ -307,7 +307,7 @@ TEST_CASE("who reports and does not train for 10 s is stalled, and out after 20 
   CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::evicted});
 }
 
-TEST_CASE("who waits for us is not stalled") {
+TEST_CASE("a worker that waits for the cluster is not stalled") {
   auto all = settled(10);
   all[slow_one].frozen = true;
   all[slow_one].waits = true;
@@ -343,7 +343,7 @@ TEST_CASE("the first step may take 2 min") {
   CHECK(all.count(event_kind::stalled) == 1);
 }
 
-TEST_CASE("a stalled worker that cannot be put out and trains again is told of") {
+TEST_CASE("an event tells of a stalled worker that cannot be evicted and trains again") {
   straggler_options options;
   options.workers_min = 10;
   auto all = settled(10, options);
@@ -356,7 +356,7 @@ TEST_CASE("a stalled worker that cannot be put out and trains again is told of")
   CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::full});
 }
 
-TEST_CASE("also in a small cluster one stalled worker is put out, but not all") {
+TEST_CASE("also in a small cluster one stalled worker is evicted, but not all") {
   auto all = settled(2);
   all[{1}].frozen = true;
   all.run(25s);

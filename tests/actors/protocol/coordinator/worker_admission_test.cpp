@@ -27,6 +27,14 @@ struct fixture {
     shards[shard].report.clocks.push_back({{index}, id_of(index).incarnation, clock, true});
   }
 
+  void admit(std::uint32_t index) {
+    join(index);
+    decide();
+    promise(0, index, 0);
+    promise(1, index, 0);
+    decide();
+  }
+
   void decide(bool may_work = true) {
     workers.decide({members, shards, {}, false, may_work, time_point{0}, now});
   }
@@ -75,11 +83,7 @@ TEST_CASE_FIXTURE(fixture, "a worker without work leaves the clock vectors") {
 }
 
 TEST_CASE_FIXTURE(fixture, "the batches of a lost worker are queued again") {
-  join(0);
-  promise(0, 0, 0);
-  promise(1, 0, 0);
-  decide();
-  decide();
+  admit(0);
   const auto held = job.batches() - workers.batches().remaining();
   REQUIRE(held > 0);
   CHECK(workers.on_lost({0}, now) == held);
@@ -87,11 +91,7 @@ TEST_CASE_FIXTURE(fixture, "the batches of a lost worker are queued again") {
 }
 
 TEST_CASE_FIXTURE(fixture, "a demoted worker loses its batches, an evicted one has to end") {
-  join(0);
-  promise(0, 0, 0);
-  promise(1, 0, 0);
-  decide();
-  decide();
+  admit(0);
   REQUIRE(workers.batches().holds_work({0}));
   straggler_event event;
   event.worker = worker_id{0};

@@ -152,7 +152,7 @@ std::shared_ptr<const push_request> large_gradient_of(const job_spec& job, std::
 
 TEST_CASE("pushes are refused while the log is full") {
   replica_options options;
-  options.log_bytes_max = 10;
+  options.chain_log_bytes_max = 10;
   trio t{{asp()}, options};
   t.head.push(1, large_gradient_of(t.job, 1));
   t.push(t.head, 2, 0, 2, 1);
@@ -165,7 +165,7 @@ TEST_CASE("pushes are refused while the log is full") {
 
 TEST_CASE("what a tail keeps for a joiner that is slow fills the log of its head") {
   replica_options options;
-  options.log_bytes_max = 40;
+  options.chain_log_bytes_max = 40;
   trio t{{asp()}, options};
   t.become(config_of(2, {server(0), server(1)}, server(2)));
   t.tail.receive(std::exchange(t.third.sent, {}).front());

@@ -41,9 +41,8 @@ kv_service spawn_rows(caf::actor_system& system) {
 
 struct process {
   explicit process(const member_id& who, const send_limits& limits = {})
-      : links(std::make_unique<process_links>(
-        system, hello{wire::protocol_version, 7, 5, who}, [](const std::string&) {},
-        transport_options{}, limits)) {}
+      : links(std::make_unique<process_links>(system, hello{wire::protocol_version, 7, 5, who},
+                                              log_sink{}, transport_options{}, limits)) {}
   actor_config config;
   caf::actor_system system{config};
   std::unique_ptr<process_links> links;

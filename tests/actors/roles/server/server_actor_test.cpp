@@ -72,7 +72,7 @@ struct fixture : actor_fixture {
   }
 
   /// Returns a desired state that makes the server the whole chain; each generation starts from
-  /// `origin`.
+  /// `base_checkpoint`.
   desired_server wanted(std::uint64_t generation = 1, std::uint64_t base_checkpoint = 0) const {
     desired_server what;
     what.job = job;
