@@ -27,16 +27,18 @@ constexpr std::array<std::string_view, 6> level_names{"trace", "debug", "info",
 static_assert(static_cast<int>(log_level::fatal) == SPDLOG_LEVEL_CRITICAL);
 
 constexpr const char* line_pattern = "%Y-%m-%dT%H:%M:%S.%e %v";
+/// Most characters of a text. Texts of others are quoted where they are read.
+constexpr std::size_t text_max = 16 << 10;
 constexpr std::string_view time_form = "0000-00-00T00:00:00.000 ";
 
 /// Returns what follows the time: spdlog's own words for levels differ.
 std::string behind_time(log_level level, std::string_view member, std::string_view text) {
   return fmt::format("{} {}: {}", level_names.at(static_cast<std::size_t>(level)), member,
-                     printable(text));
+                     printable(text, text_max));
 }
 
 /// spdlog's own rotating sink writes to a null FILE once it could not open a file again, as on a
-/// full disk. This one keeps the old file.
+/// full disk. This one keeps the old file until the new one can be opened.
 class limited_file final : public spdlog::sinks::base_sink<std::mutex> {
 public:
   explicit limited_file(log_options options) : options_(std::move(options)) {
@@ -63,8 +65,10 @@ private:
   void flush_() override {}
 
   void open() {
-    constexpr int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    constexpr int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     descriptor opened{::open(options_.file.c_str(), how, 0644)};
+    if (!opened && file_)
+      return;
     if (!opened)
       throw spdlog::spdlog_ex("cannot open its log", errno);
     file_ = std::move(opened);
@@ -79,7 +83,7 @@ private:
     moved += ".1";
     std::error_code failed;
     std::filesystem::rename(options_.file, moved, failed);
-    if (!failed)
+    if (!failed || failed == std::errc::no_such_file_or_directory) // Someone may have removed it.
       open();
   }
 

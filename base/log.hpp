@@ -39,13 +39,14 @@ struct log_options {
   std::filesystem::path file{};
   std::string member{};              ///< "worker 1".
   log_level least = log_level::info; ///< Lines of lower levels are left out.
-  /// Standard output and standard error go to the file, too.
+  /// Standard output and standard error go to the file, too, from the first line on.
   bool takes_output = false;
   std::uint64_t bytes_max = log_file_bytes_max;
 };
 
-/// A log of limited size. A line that does not fit moves the file to FILE.1, in place of an older
-/// one, and begins a new file. Copies write to the same log. Thread safety: any.
+/// A log of limited size; output that is not a line may exceed it until the next line. A line that
+/// does not fit moves the file to FILE.1, in place of an older one, and begins a new file. Copies
+/// write to the same log. Thread safety: any.
 class log_file {
 public:
   explicit log_file(log_options options);

@@ -120,6 +120,9 @@ constexpr wire_count<worker_counters, WorkerCounters> worker_counts[] = {
   {&worker_counters::device_sums, &WorkerCounters::Builder::setDeviceSums,
    &WorkerCounters::Reader::getDeviceSums}};
 static_assert(has_each_once(worker_counts));
+static_assert(sizeof(worker_counters)
+              == std::size(worker_counts) * sizeof(std::uint64_t) + sizeof(double) // loss_sum
+                   + counter_list<worker_counters>::histograms.size() * sizeof(histogram));
 
 using schema::ServerCounters;
 constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
@@ -137,6 +140,9 @@ constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
   {&server_counters::bytes_received, &ServerCounters::Builder::setBytesReceived,
    &ServerCounters::Reader::getBytesReceived}};
 static_assert(has_each_once(server_counts));
+static_assert(sizeof(server_counters)
+              == std::size(server_counts) * sizeof(std::uint64_t)
+                   + counter_list<server_counters>::histograms.size() * sizeof(histogram));
 
 } // namespace
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <string_view>
 
 namespace troupe::storage {

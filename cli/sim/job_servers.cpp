@@ -87,12 +87,17 @@ void job_world::reconcile(server& by, const desired_state& what) {
 
 void job_world::run(server&, hosted& at, begin_generation_effect&, host_effects&) {
   at.values = at.loaded = {};
+  at.is_copy = false;
   at.gathered.clear();
   at.sent.reset();
+  at.unbound.clear();
+  at.list_workers(at.host.desired());
 }
 
 void job_world::run(server& by, hosted& at, fill_effect& effect, host_effects&) {
   later(by, at, now_ + pick_ms(5, 80), [this, effect](server& mine, hosted& here) {
+    if (!here.host.awaits_load(effect.load))
+      return;
     const auto generation = here.host.desired().generation;
     tally_.starts_over += persisted_.term > 1 || generation.value > 0 ? 1 : 0;
     value_image fresh;
@@ -104,6 +109,8 @@ void job_world::run(server& by, hosted& at, fill_effect& effect, host_effects&) 
 
 void job_world::run(server& by, hosted& at, restore_effect& effect, host_effects&) {
   later(by, at, disk_time(by), [this, effect](server& mine, hosted& here) {
+    if (!here.host.awaits_load(effect.load))
+      return;
     if (is_unreadable(effect.checkpoint)) {
       ++tally_.unreadable;
       const failure why{errc::damaged,

@@ -1,6 +1,6 @@
 // Simulates a whole job in one thread and virtual time, with the real deciders of coordinator,
-// servers and workers (coordinator, replica_host, router, reducer, step_planner). The values are
-// one number. Processes, disks, clocks and the network fail as a seed says.
+// servers and workers (coordinator, replica_host, router, request_window, reducer, step_planner).
+// The values are one number. Processes, disks, clocks and the network fail as a seed says.
 #pragma once
 
 #include "cli/sim/job_options.hpp"

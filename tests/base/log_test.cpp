@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,31 @@ TEST_CASE("levels_are_parsed_and_leave_lines_out") {
           == "the log level is trace, debug, info, warn, error or off, not '" + std::string{bad}
                + "'");
   }
+}
+
+TEST_CASE("a_log_that_was_removed_begins_anew_when_it_is_full") {
+  const logged f{{.bytes_max = 4096}};
+  const log_file log{f.options};
+  REQUIRE(log.write(log_level::info, "before"));
+  std::filesystem::remove(f.options.file);
+  for (int i = 0; i < 100; ++i)
+    REQUIRE(log.write(log_level::info, "line " + std::to_string(i)));
+  CHECK(f.text().ends_with("info worker 1: line 99\n"));
+}
+
+TEST_CASE("a_pipe_in_the_place_of_a_log_is_refused_at_once") {
+  const logged f;
+  REQUIRE(mkfifo(f.options.file.c_str(), 0600) == 0);
+  const log_file log{f.options};
+  CHECK(log.write(log_level::info, "x").error()
+        == failure{errc::io_failed, "cannot open its log: No such device or address"});
+}
+
+TEST_CASE("a_log_has_a_long_text_whole") {
+  const logged f;
+  const log_file log{f.options};
+  REQUIRE(log.write(log_level::info, std::string(10'000, 'x')));
+  CHECK(f.text().ends_with(": " + std::string(10'000, 'x') + "\n"));
 }
 
 TEST_CASE("a_log_keeps_within_its_size_in_two_files") {

@@ -1,4 +1,5 @@
 """Checks the logs of a job's processes: their lines, levels and size."""
+import os
 import re
 
 import cluster
@@ -62,6 +63,16 @@ class Logs(cluster.ClusterTest):
         self.assertEqual((directory / "worker-1.log.1").stat().st_size, LIMIT)
         self.assertRegex(run.logs["worker-1"], "^2.* info worker 1: starts, pid ")
         self.assertLess((directory / "worker-1.log").stat().st_size, 10_000)
+
+    def test_a_pipe_in_the_place_of_a_log(self):
+        logs = self.home / "run/logs"
+        logs.mkdir(parents=True)
+        os.mkfifo(logs / "worker-0.log")
+        run = self.start("--run-dir", self.home / "run", processes=False)
+        status = run.wait(10)
+        (logs / "worker-0.log").unlink()  # A reader of all logs would wait for a writer.
+        self.assertEqual(status, 1, run.story())
+        self.assertRegex(run.err, "cannot write .*/worker-0.log: No such device or address")
 
     def test_a_process_that_cannot_go_on_tells_why(self):
         for level in "info", "off":

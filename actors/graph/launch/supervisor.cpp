@@ -65,7 +65,8 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   const auto path = log_path(options_.run_directory, who);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  const descriptor log{open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+  const descriptor log{
+    open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644)};
   if (!log)
     return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
   what.incarnation = {draw_random()};

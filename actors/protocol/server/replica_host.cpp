@@ -273,6 +273,9 @@ void replica_host::break_off(const failure& why, host_effects& effects) {
   next_ = 0;
   requests_.clear();
   pulls_due_.clear();
+  loaded_.clear();
+  copied_.reset();
+  effects.push_back(drop_copy_effect{});
   effects.push_back(refuse_all_effect{{errc::not_ready, "the server cannot write its log"}});
   give_up(why.text, 0, effects);
 }
@@ -473,7 +476,7 @@ void replica_host::saved(const save_id& id, const result<checkpoint_part>& done,
     return break_off(done.error(), effects);
   case save_purpose::joining:
     copy_waits_ = false;
-    if (broken_)
+    if (broken_ || !copied_)
       return;
     if (done)
       return install(now, effects);

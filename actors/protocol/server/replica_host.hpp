@@ -52,7 +52,8 @@ struct begin_generation_effect {
   std::vector<partition_id> partitions;
 };
 
-/// Make initial values of these partitions, as the loaded state. Then call loaded().
+/// Make initial values of these partitions, as the loaded state. Then call loaded() or
+/// load_failed().
 struct fill_effect {
   std::uint64_t load = 0; ///< Handed back with the outcome.
   std::vector<partition_id> partitions;
@@ -77,7 +78,7 @@ struct replay_effect {
 struct keep_past_effect {};
 /// Make the loaded state, or the whole copy, the values.
 struct adopt_effect {};
-/// Drop the whole copy.
+/// Drop the whole copy, or the loaded state.
 struct drop_copy_effect {};
 
 enum class save_purpose : std::uint8_t {
@@ -92,7 +93,7 @@ struct save_id {
   std::uint64_t checkpoint = 0; ///< 0: for the server alone.
 };
 /// Pin a state and write it, for a checkpoint or for the server, or for both. Before any other
-/// event call written(), and when all is written saved().
+/// event call written(). If that had no error, call saved() when all is written.
 struct save_effect {
   save_id id;
   std::vector<shard_partition> partitions;

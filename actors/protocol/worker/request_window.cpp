@@ -20,8 +20,8 @@ void request_window::add(std::uint64_t number, request what, time_point now,
     return;
   }
   open_bytes_ += bytes;
-  auto& open = open_.emplace_hint(open_.end(), number, open_request{})->second;
-  open = {deadline(now), pushed_bytes, bytes, false};
+  const open_request begun{deadline(now), pushed_bytes, bytes, false};
+  auto& open = open_.emplace_hint(open_.end(), number, begun)->second;
   if (link_ == link_state::closed) {
     link_ = link_state::connecting;
     effects.push_back(connect_effect{});

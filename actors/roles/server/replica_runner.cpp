@@ -1,7 +1,6 @@
 // Steps and requests; replica_runner_disk.cpp has what it holds, replica_runner_copies.cpp copies.
 #include "actors/roles/server/replica_runner.hpp"
 
-#include "actors/open_requests.hpp"
 #include "actors/tables/gradient_sum.hpp"
 #include "serialization/payload.hpp"
 

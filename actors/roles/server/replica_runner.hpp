@@ -36,8 +36,8 @@ struct server_context {
   std::function<void()> report; ///< Sends a status; called when it has changed.
 };
 
-/// Hosts one replica; part of the server actor's state. Callbacks check `alive_`, which ends with
-/// the host, before they use it.
+/// Runs one replica host; part of the server actor's state. Callbacks check `alive_`, which ends
+/// with the runner, before they use it.
 class replica_runner {
 public:
   replica_runner(server_context& context, chain_id chain);
@@ -100,7 +100,6 @@ private:
   void run(report_effect& effect, host_effects& more);
   void run(note_effect& effect, host_effects& more);
   void log(log_level level, const std::string& what) const;
-  void apply_admitted();
   void record(std::span<const push_request* const> pushes);
   void answer(request_token token, reply what);
   result<void> check(const request& what);

@@ -292,7 +292,7 @@ TEST_CASE("a push is written before it is applied, and not acknowledged if that 
   CHECK(f.told == lines{"write 1", "step", "receipt 1"});
   f.log_fails = true;
   f.push(2, 1);
-  CHECK(f.told == lines{"write 2", "refuse all not_ready", "report"});
+  CHECK(f.told == lines{"write 2", "drop copy", "refuse all not_ready", "report"});
   CHECK(f.host->report().failed == "disk full");
   f.push(3, 2);
   CHECK(f.told == lines{"refuse 3"});
@@ -431,7 +431,7 @@ TEST_CASE("with a log a joiner reads its past first, and its copy is saved befor
   }
   SUBCASE("not saved") {
     f.saved(failure{errc::io_failed, "disk full"});
-    CHECK(f.told == lines{"refuse all not_ready", "report"});
+    CHECK(f.told == lines{"drop copy", "refuse all not_ready", "report"});
     CHECK(f.host->is_broken());
   }
 }
