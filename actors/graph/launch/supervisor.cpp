@@ -9,18 +9,22 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace troupe {
 
 namespace {
+
+/// Bytes at the end of a log in which the last line is looked for: more than a line has.
+constexpr std::size_t last_bytes_max = 20 << 10;
 
 /// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
@@ -188,11 +192,21 @@ bool supervisor::gives_up(process_name who, process& what, int status, time_poin
 
 std::string supervisor::last_words(process_name who) const {
   const auto path = log_path(options_.run_directory, who);
-  std::ifstream file{path};
+  // Without O_NONBLOCK, a pipe in the place of the log would wait for a writer.
+  const descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat about {};
   std::string last;
-  for (std::string line; std::getline(file, line);)
-    if (!line.empty())
-      last = text_of_line(line);
+  if (file && fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode)) {
+    std::string end(std::min<std::size_t>(static_cast<std::size_t>(about.st_size), last_bytes_max),
+                    '\0');
+    const auto from = about.st_size - static_cast<off_t>(end.size());
+    end.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(pread(file.get(), end.data(), end.size(), from), 0)));
+    std::istringstream lines{end};
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty())
+        last = text_of_line(line);
+  }
   return last.empty() ? "see " + path.string() : last;
 }
 

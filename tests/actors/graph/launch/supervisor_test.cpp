@@ -247,6 +247,22 @@ TEST_CASE("a_process_with_the_do_not_restart_status_without_words_points_to_its_
         == "server 1: see " + (f.folder.path() / "logs" / "server-1.log").string());
 }
 
+TEST_CASE("a_pipe_in_the_place_of_a_log_has_no_last_words") {
+  fixture f{"log=$(readlink /proc/$$/fd/1); rm $log; mkfifo $log; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  const auto log = f.folder.path() / "logs" / "server-1.log";
+  CHECK(std::filesystem::is_fifo(log));
+  CHECK(f.supervise.failed() == "server 1: see " + log.string());
+}
+
+TEST_CASE("the_last_words_of_a_large_log_are_its_last_line") {
+  fixture f{"head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the disk is full; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed() == "server 1: the disk is full");
+}
+
 TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_on") {
   fixture f{"exit 0"};
   f.start();
