@@ -29,10 +29,9 @@ ROLLBACKS = ("shard_restarted", "shard_restored")
 arguments = argparse.Namespace(programs=pathlib.Path("."))
 
 
-def poll(what, seconds, message):
+def poll(what, seconds, message, pause=0.02):
     """Waits until `what()` is true and returns its value. It counts looks, so that a machine that
     stalls costs one look."""
-    pause = 0.02
     for _ in range(round(seconds / pause)):
         value = what()
         if value:

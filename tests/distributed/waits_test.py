@@ -102,7 +102,8 @@ class Waits(cluster.ClusterTest):
         self.program = "async_sgd"
         run = self.start("--model", "softmax", "--epochs", 50, "--workers", 2, "--sync",
                          "allreduce", common=())
-        os.kill(cluster.poll(lambda: run.processes().get(("worker", 1)), 10, "worker 1"),
+        # The worker is stopped before it has met the other one.
+        os.kill(cluster.poll(lambda: run.processes().get(("worker", 1)), 10, "worker 1", 0.001),
                 signal.SIGSTOP)
         await_wait(run, "waits for worker 1")
         run.signal(signal.SIGTERM)
