@@ -55,14 +55,21 @@ private:
     if (fstat(file_.get(), &now) == 0 && now.st_size > 0
         && static_cast<std::uint64_t>(now.st_size) + line.size() > options_.bytes_max)
       begin_anew();
-    for (std::string_view rest{line.data(), line.size()}; !rest.empty();) {
+    if (line_is_cut_)
+      write("\n");
+    write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  void write(std::string_view rest) {
+    while (!rest.empty()) {
       const auto written = ::write(file_.get(), rest.data(), rest.size());
       if (written < 0 && errno != EINTR)
         throw spdlog::spdlog_ex("cannot write its log", errno);
       rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+      line_is_cut_ = !rest.empty() && (line_is_cut_ || written > 0);
     }
   }
-  void flush_() override {}
 
   void open() {
     constexpr int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
@@ -72,6 +79,7 @@ private:
     if (!opened)
       throw spdlog::spdlog_ex("cannot open its log", errno);
     file_ = std::move(opened);
+    line_is_cut_ = false;
     if (!options_.takes_output)
       return;
     for (const int output : {STDOUT_FILENO, STDERR_FILENO})
@@ -89,6 +97,7 @@ private:
 
   log_options options_;
   descriptor file_;
+  bool line_is_cut_ = false; ///< A full disk took only the beginning of the last line.
 };
 
 } // namespace

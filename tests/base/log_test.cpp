@@ -6,11 +6,14 @@
 #include "doctest/doctest.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <regex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -148,6 +151,31 @@ TEST_CASE("a_line_that_cannot_be_written_is_an_error_and_the_next_is_tried_anew"
   CHECK(written.error().text == "cannot open its log: No such file or directory");
   std::filesystem::create_directory(f.folder.path() / "later");
   CHECK(absent.write(log_level::info, "x"));
+}
+
+TEST_CASE("a_line_that_was_cut_off_does_not_touch_the_next_one") {
+  const logged f;
+  const log_file log{f.options};
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  auto* const handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{130, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  int written = 0;
+  while (log.write(log_level::info, "line " + std::to_string(written)))
+    ++written;
+  const bool fails_again = !log.write(log_level::info, "lost");
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  CHECK(fails_again);
+  REQUIRE(f.text().size() == 130);
+  REQUIRE(log.write(log_level::info, "after"));
+  std::istringstream lines{f.text()};
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);)
+    all.push_back(line);
+  REQUIRE(static_cast<int>(all.size()) == written + 2);
+  CHECK(text_of_line(all.back()) == "after");
 }
 
 TEST_CASE("a_log_that_cannot_be_moved_goes_on_in_its_file") {

@@ -11,7 +11,6 @@
 #include <cassert>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>

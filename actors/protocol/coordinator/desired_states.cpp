@@ -3,7 +3,6 @@
 #include "actors/protocol/clock_table.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe {
 namespace {

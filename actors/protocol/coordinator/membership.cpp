@@ -1,7 +1,5 @@
 #include "actors/protocol/coordinator/membership.hpp"
 
-#include <utility>
-
 namespace troupe {
 namespace {
 

@@ -261,7 +261,7 @@ void replica_host::begin(std::vector<shard_partition> held, time_point now) {
 void replica_host::begin_with_loaded(time_point now, host_effects& effects) {
   effects.push_back(adopt_effect{});
   begin(std::exchange(loaded_, {}), now);
-  reconcile(chain_metadata{record_}, desired_, now, effects); // Orders came while it was loading.
+  reconcile(chain_metadata{record_}, desired_, now, effects); // New while it loaded.
   effects.push_back(report_effect{});
 }
 
