@@ -70,7 +70,7 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
   return replace_file(file.has_parent_path() ? file : "." / file, *bytes);
 }
 
-result<std::vector<tensor>> read_tensors(const fs::path& file) {
+result<std::vector<tensor>> read_tensors(const fs::path& file, const tensor_filter& wants) {
   if (auto known = check_extension(file); !known)
     return known.error();
   if (const auto other = other_than_file(file))
@@ -78,16 +78,17 @@ result<std::vector<tensor>> read_tensors(const fs::path& file) {
   const auto bytes = read_file(file, std::numeric_limits<std::size_t>::max());
   if (!bytes)
     return bytes.error();
-  return decode_tensors(file, *bytes);
+  return decode_tensors(file, *bytes, wants);
 }
 
-result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_view bytes) {
+result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_view bytes,
+                                           const tensor_filter& wants) {
   const auto extension = file.extension();
   if (!is_known(extension))
     return unknown_extension(file);
   auto tensors = [&]() -> result<std::vector<tensor>> {
     if (extension == ".npz")
-      return detail::decode_npz(bytes);
+      return detail::decode_npz(bytes, wants);
     if (extension == ".safetensors")
       return detail::decode_safetensors(bytes);
     auto one = decode_npy(file.stem().string(), bytes);
@@ -97,6 +98,9 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
   }();
   if (!tensors)
     return in_file(tensors.error(), file);
+  for (tensor& one : *tensors)
+    if (wants && !wants(one.name, one.shape))
+      one.values = {};
   return tensors;
 }
 

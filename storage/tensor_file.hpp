@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,16 +37,22 @@ result<void> check_extension(const std::filesystem::path& file);
 /// a .npz; shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);
 
-/// Returns tensors in the file's order. A .npy's tensor has the file's stem as its name. Values
+/// Says whether the values of the tensor of this name and shape are to be read.
+using tensor_filter =
+  std::function<bool(const std::string& name, std::span<const std::uint64_t> shape)>;
+
+/// Returns tensors in the file's order. A tensor for which `wants` is false has no values; those of
+/// a .npz are never unpacked into the memory. A .npy's tensor has the file's stem as its name. Values
 /// that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a value
 /// too large for f32; dtype other than a float, Fortran order, encryption), malformed,
 /// damaged (checksum of a .npz member), io_failed.
-result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
+result<std::vector<tensor>> read_tensors(const std::filesystem::path& file,
+                                         const tensor_filter& wants = {});
 
 /// Reads `bytes` as the content of `file`, whose name gives the format. Errors: those of
 /// read_tensors().
 result<std::vector<tensor>> decode_tensors(const std::filesystem::path& file,
-                                           std::string_view bytes);
+                                           std::string_view bytes, const tensor_filter& wants = {});
 
 /// Returns "2x3", "a scalar".
 std::string shape_text(std::span<const std::uint64_t> shape);

@@ -175,7 +175,7 @@ result<void> check_rest(zip_file_t* from, std::uint64_t read, std::uint64_t size
   return {};
 }
 
-result<tensor> read_member(zip_t* archive, const member& which) {
+result<tensor> read_member(zip_t* archive, const member& which, const tensor_filter& wants) {
   constexpr std::uint64_t ratio_max = 1040; // Deflate packs at most 1032 bytes into one.
   const member_handle from{zip_fopen_index(archive, which.index, 0)};
   if (!from)
@@ -187,7 +187,9 @@ result<tensor> read_member(zip_t* archive, const member& which) {
   const std::uint64_t value_bytes = possible ? which.size - head_bytes : 0;
   const bool fits = head && possible && value_bytes % head->format.bytes() == 0
                     && element_count(head->shape) == value_bytes / head->format.bytes();
-  if (fits && !append(from.get(), value_bytes, content))
+  std::string name = which.name.substr(0, which.name.size() - npy_suffix.size());
+  const bool wanted = fits && (!wants || wants(name, head->shape));
+  if (wanted && !append(from.get(), value_bytes, content))
     return {errc::damaged, "a zip member cannot be unpacked"};
   if (const auto sound = check_rest(from.get(), content.size(), which.size); !sound)
     return sound.error();
@@ -195,9 +197,10 @@ result<tensor> read_member(zip_t* archive, const member& which) {
     return head.error();
   if (!fits)
     return {errc::malformed, "the .npy header and the size of the zip member differ"};
-  return tensor_of(which.name.substr(0, which.name.size() - npy_suffix.size()),
-                   std::move(head->shape), std::string_view{content}.substr(head_bytes),
-                   head->format);
+  if (!wanted)
+    return tensor{std::move(name), std::move(head->shape), {}};
+  return tensor_of(std::move(name), std::move(head->shape),
+                   std::string_view{content}.substr(head_bytes), head->format);
 }
 
 } // namespace
@@ -226,7 +229,7 @@ result<std::string> encode_npz(std::span<const tensor> tensors) {
   return archive_bytes(bytes.get());
 }
 
-result<std::vector<tensor>> decode_npz(std::string_view bytes) {
+result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filter& wants) {
   if (bytes.empty()) // libzip takes it for an empty archive.
     return {errc::malformed, "has no zip directory"};
   if (claims_too_many_members(bytes))
@@ -254,7 +257,7 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes) {
     if (which->packed_size > bytes.size() - packed_bytes)
       return {errc::malformed, "zip members overlap: " + troupe::quote(name)};
     packed_bytes += which->packed_size;
-    auto made = read_member(archive.get(), *which);
+    auto made = read_member(archive.get(), *which, wants);
     if (!made)
       return {made.error().code, made.error().text + ", in " + troupe::quote(name)};
     tensors.push_back(std::move(*made));

@@ -93,6 +93,22 @@ TEST_CASE("tensors come back from .npz and .safetensors as they were written") {
     }
 }
 
+TEST_CASE("a tensor that is not wanted has no values") {
+  for (const std::string extension : {".npz", ".safetensors"}) {
+    const temporary_directory folder;
+    const auto file = folder.path() / ("t" + extension);
+    REQUIRE(write_tensors(file, several));
+    const auto wanted = several[1].name;
+    const auto back = read_tensors(file, [&](const auto& name, auto) { return name == wanted; });
+    REQUIRE_MESSAGE(back, back.error().text);
+    REQUIRE(back->size() == several.size());
+    for (std::size_t i = 0; i < several.size(); ++i)
+      CHECK((*back)[i]
+            == tensor{several[i].name, several[i].shape,
+                      i == 1 ? several[i].values : std::vector<float>{}});
+  }
+}
+
 TEST_CASE("a .npy's tensor has the file's stem as its name") {
   for (const tensor& one : several) {
     const auto back = read_back(".npy", written(".npy", {one}));

@@ -187,6 +187,28 @@ TEST_CASE("a .npz that unpacks to more than its .npy header says takes little me
 #endif
 }
 
+TEST_CASE("values of a .npz that are not wanted take little memory, and are checked") {
+  constexpr std::size_t zeros = 64 << 20;
+  const std::string content = npy("<f4", "16777216,", std::string(zeros, '\0'));
+  const std::string packed = deflated_npz(content, static_cast<std::uint32_t>(content.size()));
+  const auto unwanted = [](const std::string& name, std::span<const std::uint64_t> shape) {
+    return name != "x" || shape.size() != 1 || shape[0] != 16777216;
+  };
+  reset_peak_memory();
+  const long before = peak_memory_kb();
+  const auto found = decode_tensors("t.npz", packed, unwanted);
+  REQUIRE_MESSAGE(found, found.error().text);
+  CHECK(*found == std::vector<tensor>{{"x", {16777216}, {}}});
+#ifndef TROUPE_SANITIZED
+  CHECK(peak_memory_kb() - before < 8 * 1024);
+#endif
+  std::string bent = packed;
+  bent[packed.size() / 2] = static_cast<char>(bent[packed.size() / 2] ^ 1);
+  const auto damaged = decode_tensors("t.npz", bent, unwanted);
+  REQUIRE_FALSE(damaged);
+  CHECK(damaged.error().code == errc::damaged);
+}
+
 TEST_CASE("a .safetensors header is JSON, and nothing but spaces follows") {
   const std::string one = bytes_of({1.0f});
   const std::string head = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 namespace troupe {
 
@@ -29,7 +30,12 @@ result<void> check_finite(const storage::tensor& x, const std::filesystem::path&
 /// Returns the tensor of each table, in the job's order.
 result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& file,
                                                 const job_spec& job) {
-  auto read = storage::read_tensors(file);
+  const auto fits = [&](const std::string& name, std::span<const std::uint64_t> shape) {
+    return std::ranges::any_of(job.tables, [&](const table_spec& table) {
+      return table.name == name && std::ranges::equal(table.shape, shape);
+    });
+  };
+  auto read = storage::read_tensors(file, fits);
   if (!read)
     return read.error();
   for (const auto& x : *read)

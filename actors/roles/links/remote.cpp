@@ -1,4 +1,5 @@
 // A remote is a kv that stands for a kv in another process.
+#include "actors/effect_runner.hpp"
 #include "actors/open_requests.hpp"
 #include "actors/process_name.hpp"
 #include "actors/protocol/worker/request_window.hpp"
@@ -30,29 +31,30 @@ struct remote_shell {
 
   promise forward(request what) {
     auto open = self->make_response_promise<reply>();
-    decide([&](window_effects& effects) { add(open, std::move(what), effects); });
+    decide(
+      [&](time_point now, window_effects& effects) { add(open, std::move(what), now, effects); });
     return open;
   }
 
   void forward(request_list& what, const answer_sink& to) {
-    decide([&](window_effects& effects) {
+    decide([&](time_point now, window_effects& effects) {
       for (auto& each : what.items)
-        add(numbered_responder{to, each.number}, std::move(each.what), effects);
+        add(numbered_responder{to, each.number}, std::move(each.what), now, effects);
     });
   }
 
-  void add(responder by, request what, window_effects& effects) {
+  void add(responder by, request what, time_point now, window_effects& effects) {
     const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
     const auto pulled_bytes = what.pull ? payload_bytes(*what.pull) : 0;
     if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes)))
       return answers.add(by, *why);
     const auto number = next_request++;
     responders.emplace(number, std::move(by));
-    window->add(number, std::move(what), now_of(*self), effects);
+    window->add(number, std::move(what), now, effects);
   }
 
   void flush() {
-    decide([&](window_effects& effects) { window->flush(effects); });
+    decide([&](time_point, window_effects& effects) { window->flush(effects); });
   }
 
   void opened(link_id which, const hello& peer) {
@@ -63,12 +65,12 @@ struct remote_shell {
         alive->close(which);
       return;
     }
-    decide([&](window_effects& effects) { window->opened(now_of(*self), effects); });
+    decide([&](time_point now, window_effects& effects) { window->opened(now, effects); });
   }
 
   void lost(link_id which, const failure& why) {
     if (link == which)
-      decide([&](window_effects& effects) { on_link_lost(why, effects); });
+      decide([&](time_point, window_effects& effects) { on_link_lost(why, effects); });
   }
 
   void on_link_lost(const failure& why, window_effects& effects) {
@@ -82,14 +84,15 @@ struct remote_shell {
     if (came == nullptr)
       return; // The decoder lets other messages pass, but a server sends none.
     memory->add_received(came->frame_bytes);
-    decide([&](window_effects& effects) {
+    decide([&](time_point now, window_effects& effects) {
       for (auto& each : came->items)
-        std::visit([&](auto& x) { close(x.number, std::move(x.what), effects); }, each);
+        std::visit([&](auto& x) { close(x.number, std::move(x.what), now, effects); }, each);
     });
   }
 
-  void close(std::uint64_t number, std::variant<reply, failure> outcome, window_effects& effects) {
-    if (window->answered(number, now_of(*self), effects))
+  void close(std::uint64_t number, std::variant<reply, failure> outcome, time_point now,
+             window_effects& effects) {
+    if (window->answered(number, now, effects))
       answer(number, std::move(outcome));
   }
 
@@ -99,19 +102,15 @@ struct remote_shell {
 
   void expire() {
     is_scanning = false;
-    decide([&](window_effects& effects) { window->expire(now_of(*self), effects); });
+    decide([&](time_point now, window_effects& effects) { window->expire(now, effects); });
   }
 
   // -- effects --
 
   template <class Event>
   void decide(Event event) {
-    window_effects effects;
-    event(effects);
-    for (std::size_t i = 0; i < effects.size(); ++i) { // Carrying one out may append more.
-      auto effect = std::move(effects[i]);
-      std::visit([&](auto& x) { run(x, effects); }, effect);
-    }
+    runner.decide([&](window_effects& effects) { event(now_of(*self), effects); },
+                  [this](auto& effect, window_effects& more) { run(effect, more); });
     answers.send(self);
     if (!window->is_empty() && !std::exchange(is_scanning, true))
       self->delayed_send(self, deadline_scan_interval, tick_atom_v);
@@ -151,6 +150,7 @@ struct remote_shell {
   bool shortens_keys = true;
   std::shared_ptr<push_quota> memory;
   std::optional<request_window> window;
+  effect_runner<window_effect> runner;
   std::unordered_map<std::uint64_t, responder> responders; ///< By the number of the request.
   std::uint64_t next_request = 1;
   bool is_scanning = false; ///< A tick_atom is on its way.

@@ -1,6 +1,7 @@
 // Carries out the decisions of a replica_host: on the values, on files and on other servers.
 #pragma once
 
+#include "actors/effect_runner.hpp"
 #include "actors/protocol/server/replica_host.hpp"
 #include "actors/reply_batch.hpp"
 #include "actors/roles/server/server_actor.hpp"
@@ -71,12 +72,8 @@ private:
   time_point now() const { return context_->options.boot_clock(); }
   template <class Event>
   void decide(Event event) {
-    host_effects effects;
-    event(effects);
-    for (std::size_t i = 0; i < effects.size(); ++i) { // Carrying one out may append more.
-      auto effect = std::move(effects[i]);
-      std::visit([&](auto& x) { run(x, effects); }, effect);
-    }
+    runner_.decide(std::move(event),
+                   [this](auto& effect, host_effects& more) { run(effect, more); });
   }
   /// Returns the function, which then does nothing once this object has ended.
   template <class Outcome, class Function>
@@ -143,6 +140,7 @@ private:
   server_context* context_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   replica_host host_;
+  effect_runner<host_effect> runner_;
   std::shared_ptr<table_store> values_;
   std::shared_ptr<table_store> loaded_;      ///< A loaded state or a whole copy, until adopted.
   std::vector<partition_image> copy_images_; ///< Those of a whole copy.

@@ -1,5 +1,6 @@
 #include "actors/roles/worker/reducer_actor.hpp"
 
+#include "actors/effect_runner.hpp"
 #include "actors/open_requests.hpp"
 #include "actors/tables/device_pushes.hpp"
 #include "actors/tick_timer.hpp"
@@ -33,7 +34,7 @@ struct reducer_shell {
             std::shared_ptr<reducer_tally> counts) {
     self = owner;
     job = std::move(of);
-    decide.emplace(job, options);
+    decider.emplace(job, options);
     next = std::move(to);
     tally = std::move(counts);
   }
@@ -42,19 +43,17 @@ struct reducer_shell {
     auto open = self->make_response_promise<reply>();
     const request_token token{next_token++};
     promises.emplace(token.value, open);
-    reducer_effects effects;
-    decide->ask(token, std::move(what), now_of(*self), effects);
-    carry_out(effects);
+    decide([&](time_point now, reducer_effects& effects) {
+      decider->ask(token, std::move(what), now, effects);
+    });
     return open;
   }
 
-  // Carries out effects, each of which may append more.
-  void carry_out(reducer_effects& effects) {
-    for (std::size_t i = 0; i < effects.size(); ++i) {
-      auto effect = std::move(effects[i]);
-      std::visit([&](auto& x) { run(x, effects); }, effect);
-    }
-    timer.arm(*self, decide->next_tick(), !requests.empty());
+  template <class Event>
+  void decide(Event event) {
+    runner.decide([&](reducer_effects& effects) { event(now_of(*self), effects); },
+                  [this](auto& effect, reducer_effects& more) { run(effect, more); });
+    timer.arm(*self, decider->next_tick(), !requests.empty());
   }
 
   void run(forward_effect& effect, reducer_effects& more) {
@@ -63,16 +62,16 @@ struct reducer_shell {
     if (!effect.pushes.empty()) {
       const auto push = as_one(effect.pushes);
       if (!push)
-        return decide->failed(effect.number, push.error(), more);
+        return decider->failed(effect.number, push.error(), more);
       what.push = **push;
     }
     const auto settle = [this, number = effect.number](auto outcome) {
-      reducer_effects effects;
-      if constexpr (std::is_same_v<decltype(outcome), reply>)
-        decide->answered(number, outcome, effects);
-      else
-        decide->failed(number, outcome, effects);
-      carry_out(effects);
+      decide([&](time_point, reducer_effects& effects) {
+        if constexpr (std::is_same_v<decltype(outcome), reply>)
+          decider->answered(number, outcome, effects);
+        else
+          decider->failed(number, outcome, effects);
+      });
     };
     requests.send<reply>(
       self, next, [settle](reply& answer) { settle(std::move(answer)); },
@@ -109,17 +108,15 @@ struct reducer_shell {
   }
 
   void tick() {
-    const auto now = now_of(*self);
-    timer.ticked(now);
-    requests.expire(now);
-    reducer_effects effects;
-    decide->tick(now, effects);
-    carry_out(effects);
+    timer.ticked(now_of(*self));
+    requests.expire(now_of(*self));
+    decide([&](time_point now, reducer_effects& effects) { decider->tick(now, effects); });
   }
 
   pointer self = nullptr;
   job_spec job;
-  std::optional<reducer> decide;
+  std::optional<reducer> decider;
+  effect_runner<reducer_effect> runner;
   router_handle next;
   std::shared_ptr<reducer_tally> tally;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();

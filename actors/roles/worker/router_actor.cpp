@@ -1,5 +1,6 @@
 #include "actors/roles/worker/router_actor.hpp"
 
+#include "actors/effect_runner.hpp"
 #include "actors/open_requests.hpp"
 #include "actors/tick_timer.hpp"
 #include "base/clock.hpp"
@@ -26,7 +27,7 @@ struct router_shell {
 
   void init(pointer owner, job_spec job, server_connector connector, router_options options) {
     self = owner;
-    decide.emplace(std::move(job), options);
+    decider.emplace(std::move(job), options);
     connect = std::move(connector);
   }
 
@@ -34,17 +35,17 @@ struct router_shell {
     auto open = self->make_response_promise<reply>();
     const request_token token{next_token++};
     promises.emplace(token.value, open);
-    router_effects effects;
-    decide->ask(token, std::move(what), now_of(*self), effects);
-    carry_out(effects);
+    decide([&](time_point now, router_effects& effects) {
+      decider->ask(token, std::move(what), now, effects);
+    });
     return open;
   }
 
-  // Carries out effects, each of which may append more.
-  void carry_out(router_effects& effects) {
-    for (std::size_t i = 0; i < effects.size(); ++i)
-      std::visit([this](auto& effect) { run(effect); }, effects[i]);
-    timer.arm(*self, decide->next_tick(), !requests.empty());
+  template <class Event>
+  void decide(Event event) {
+    runner.decide([&](router_effects& effects) { event(now_of(*self), effects); },
+                  [this](auto& effect, router_effects&) { run(effect); });
+    timer.arm(*self, decider->next_tick(), !requests.empty());
   }
 
   void run(send_part_effect& effect) {
@@ -52,14 +53,14 @@ struct router_shell {
     requests.send<reply>(
       self, to,
       [this, part = effect.part](reply& answer) {
-        router_effects effects;
-        decide->answered(part, std::move(answer), now_of(*self), effects);
-        carry_out(effects);
+        decide([&](time_point now, router_effects& effects) {
+          decider->answered(part, std::move(answer), now, effects);
+        });
       },
       [this, part = effect.part, attempt = effect.attempt](const caf::error& why) {
-        router_effects effects;
-        decide->failed(part, attempt, from_caf(why), now_of(*self), effects);
-        carry_out(effects);
+        decide([&](time_point now, router_effects& effects) {
+          decider->failed(part, attempt, from_caf(why), now, effects);
+        });
       },
       std::move(effect.what));
   }
@@ -84,12 +85,9 @@ struct router_shell {
   }
 
   void tick() {
-    const auto now = now_of(*self);
-    timer.ticked(now);
-    requests.expire(now);
-    router_effects effects;
-    decide->tick(now, effects);
-    carry_out(effects);
+    timer.ticked(now_of(*self));
+    requests.expire(now_of(*self));
+    decide([&](time_point now, router_effects& effects) { decider->tick(now, effects); });
   }
 
   struct server_handle {
@@ -99,7 +97,8 @@ struct router_shell {
   };
 
   pointer self = nullptr;
-  std::optional<router> decide;
+  std::optional<router> decider;
+  effect_runner<router_effect> runner;
   server_connector connect;
   std::map<std::uint32_t, server_handle> servers; ///< By index.
   std::unordered_map<std::uint64_t, promise> promises;
@@ -118,10 +117,10 @@ router_shell::handle::behavior_type run_router(router_shell::pointer self, job_s
   auto& state = self->state;
   return {
     [&state](request& what) { return state.ask(std::move(what)); },
-    [&state](view_atom, const view& now_valid) {
-      router_effects effects;
-      state.decide->set_view(now_valid, now_of(*state.self), effects);
-      state.carry_out(effects);
+    [&state](view_atom, const view& valid) {
+      state.decide([&](time_point now, router_effects& effects) {
+        state.decider->set_view(valid, now, effects);
+      });
     },
     [&state](tick_atom) { state.tick(); },
   };
