@@ -14,8 +14,8 @@ class effect_runner {
 public:
   using effects_type = std::vector<Effect>;
 
-  /// Calls `event(effects)`, then `run(effect, effects)` for each effect in order. Running an effect
-  /// may append more of them, or begin another event.
+  /// Calls `event(effects)`, then `run(effect, effects)` for each effect in order. Running an
+  /// effect may append more of them, or begin another event.
   template <class Event, class Run>
   void decide(Event&& event, Run&& run) {
     effects_type effects = std::exchange(spare_, {});

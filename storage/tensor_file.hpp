@@ -42,9 +42,9 @@ using tensor_filter =
   std::function<bool(const std::string& name, std::span<const std::uint64_t> shape)>;
 
 /// Returns tensors in the file's order. A tensor for which `wants` is false has no values; those of
-/// a .npz are never unpacked into the memory. A .npy's tensor has the file's stem as its name. Values
-/// that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a value
-/// too large for f32; dtype other than a float, Fortran order, encryption), malformed,
+/// a .npz are never unpacked into the memory. A .npy's tensor has the file's stem as its name.
+/// Values that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a
+/// value too large for f32; dtype other than a float, Fortran order, encryption), malformed,
 /// damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file,
                                          const tensor_filter& wants = {});

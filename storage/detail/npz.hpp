@@ -18,10 +18,9 @@ namespace troupe::storage::detail {
 result<std::string> encode_npz(std::span<const tensor> tensors);
 
 /// Returns tensors in the directory's order. A member's memory is allocated once its .npy header,
-/// its size in the directory and its packed size agree and `wants` is empty or true, so that a small
-/// file cannot take it all.
-/// Errors: invalid_argument (encryption, a method other than deflate; those of parse_npy()),
-/// malformed, damaged (checksum, size or deflate stream).
+/// its size in the directory and its packed size agree, and `wants` is empty or true. A small file
+/// cannot take it all. Errors: invalid_argument (encryption, a method other than deflate; those of
+/// parse_npy()), malformed, damaged (checksum, size or deflate stream).
 result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filter& wants = {});
 
 } // namespace troupe::storage::detail

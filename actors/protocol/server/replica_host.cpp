@@ -293,7 +293,7 @@ void replica_host::ask(request_token token, request what, time_point now, host_e
     effects.push_back(refuse_effect{token, usable.error()});
     return;
   }
-  auto& open = requests_.emplace(token.value, open_request{std::move(what.pull), {}}).first->second;
+  auto& open = requests_.add(token.value, {std::move(what.pull), {}});
   if (what.push)
     replica_->push(token, std::make_shared<const push_request>(*std::move(what.push)), now,
                    decided_);
@@ -392,19 +392,19 @@ void replica_host::written(const result<void>& done, time_point now, host_effect
 }
 
 void replica_host::run(acknowledge_effect& effect, time_point, host_effects& effects) {
-  const auto open = requests_.find(effect.push.value);
-  open->second.pushed = effect.push_reply;
+  auto& open = requests_.at(effect.push.value);
+  open.pushed = effect.push_reply;
   effects.push_back(effect);
-  if (open->second.pull) {
+  if (open.pull) {
     pulls_due_.push_back(effect.push);
     return;
   }
-  requests_.erase(open);
+  requests_.extract(effect.push.value);
   effects.push_back(receipt_effect{effect.push, effect.push_reply});
 }
 
 void replica_host::run(refuse_effect& effect, time_point, host_effects& effects) {
-  const auto pushed = requests_.extract(effect.request.value).mapped().pushed;
+  const auto pushed = requests_.extract(effect.request.value)->pushed;
   // A worker that has its receipt is to ask for the values again, alone.
   if (pushed && reaction_to(effect.why.code) == reaction::retry)
     effects.push_back(receipt_effect{effect.request, *pushed});
@@ -415,7 +415,7 @@ void replica_host::run(refuse_effect& effect, time_point, host_effects& effects)
 void replica_host::run(answer_effect& effect, time_point, host_effects& effects) {
   if (!mutated(mutation::read_without_gathered))
     apply_gathered(effects);
-  auto open = std::move(requests_.extract(effect.pull.value).mapped());
+  auto open = *requests_.extract(effect.pull.value);
   effects.push_back(read_effect{effect.pull, open.pushed, *std::move(open.pull), effect.version,
                                 std::move(effect.previous)});
 }

@@ -6,6 +6,7 @@
 #include "actors/protocol/server/replica.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/growing_map.hpp"
 #include "base/log.hpp"
 #include "serialization/messages.hpp"
 
@@ -17,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -210,7 +210,7 @@ public:
   // -- requests --
   /// Errors: not_ready, where the server has no values of the chain.
   result<void> ready() const;
-  /// Takes a request, whose form the caller has checked.
+  /// Takes a request, whose form the caller has checked. Tokens must grow.
   void ask(request_token token, request what, time_point now, host_effects& effects);
   /// Counts a push that the caller refused itself.
   void count_refused();
@@ -342,7 +342,7 @@ private:
   awaited awaits_ = awaited::nothing;
   bool gathers_ = false; ///< The awaited step is to be gathered.
   std::size_t gathered_ = 0;
-  std::unordered_map<std::uint64_t, open_request> requests_;
+  growing_map<open_request> requests_;
   std::deque<request_token> pulls_due_; ///< Pulls whose pushes are done.
 
   std::optional<std::pair<member_id, config_id>> sending_; ///< The copy that is being sent.

@@ -20,8 +20,7 @@ void request_window::add(std::uint64_t number, request what, time_point now,
     return;
   }
   open_bytes_ += bytes;
-  const open_request begun{deadline(now), pushed_bytes, bytes, false};
-  auto& open = open_.emplace_hint(open_.end(), number, begun)->second;
+  auto& open = open_.add(number, {deadline(now), pushed_bytes, bytes, false});
   if (link_ == link_state::closed) {
     link_ = link_state::connecting;
     effects.push_back(connect_effect{});
@@ -94,18 +93,18 @@ void request_window::lost(const failure& why, window_effects& effects) {
   urgent_ = {};
   bulk_ = {};
   waiting_.clear();
-  for (const auto& [number, open] : std::exchange(open_, {})) {
+  open_.erase_if([&](std::uint64_t number, const open_request& open) {
     release(open);
     effects.push_back(end_request_effect{number, {errc::peer_lost, why.text}});
-  }
+    return true;
+  });
 }
 
 bool request_window::answered(std::uint64_t number, time_point now, window_effects& effects) {
-  const auto found = open_.find(number);
-  if (found == open_.end() || !found->second.is_on_the_way)
+  const auto* const found = open_.find(number);
+  if (found == nullptr || !found->is_on_the_way)
     return false;
-  release(found->second);
-  open_.erase(found);
+  release(*open_.extract(number));
   send_waiting(now, effects);
   return true;
 }
@@ -122,8 +121,7 @@ void request_window::expire(time_point now, window_effects& effects) {
 
 template <class Predicate>
 void request_window::expire_if(Predicate which, time_point now, window_effects& effects) {
-  std::erase_if(open_, [&](const auto& each) {
-    const auto& [number, open] = each;
+  open_.erase_if([&](std::uint64_t number, const open_request& open) {
     if (open.deadline > now || !which(open))
       return false;
     release(open);

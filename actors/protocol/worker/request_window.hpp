@@ -5,12 +5,12 @@
 #include "actors/protocol/worker/flow_control.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/growing_map.hpp"
 #include "serialization/messages.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -99,7 +99,7 @@ private:
   request_window_options options_;
   std::shared_ptr<push_quota> memory_;
   link_state link_ = link_state::closed;
-  std::map<std::uint64_t, open_request> open_;
+  growing_map<open_request> open_;
   std::deque<waiting_request> waiting_; ///< For an open link with room in its window.
   frame urgent_, bulk_;
   bool flush_is_due_ = false;

@@ -7,6 +7,7 @@
 #include "actors/roles/links/key_cache.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 #include "base/clock.hpp"
+#include "base/growing_map.hpp"
 #include "serialization/payload.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -49,7 +49,7 @@ struct remote_shell {
     if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes)))
       return answers.add(by, *why);
     const auto number = next_request++;
-    responders.emplace(number, std::move(by));
+    responders.add(number, std::move(by));
     window->add(number, std::move(what), now, effects);
   }
 
@@ -97,7 +97,8 @@ struct remote_shell {
   }
 
   void answer(std::uint64_t number, std::variant<reply, failure> outcome) {
-    answers.add(responders.extract(number).mapped(), std::move(outcome));
+    auto by = responders.extract(number);
+    answers.add(*by, std::move(outcome));
   }
 
   void expire() {
@@ -151,7 +152,7 @@ struct remote_shell {
   std::shared_ptr<push_quota> memory;
   std::optional<request_window> window;
   effect_runner<window_effect> runner;
-  std::unordered_map<std::uint64_t, responder> responders; ///< By the number of the request.
+  growing_map<responder> responders; ///< By the number of the request.
   std::uint64_t next_request = 1;
   bool is_scanning = false; ///< A tick_atom is on its way.
   reply_batcher answers;

@@ -72,7 +72,7 @@ void replica_runner::ask(responder by, request what) {
     open.pushed = what.push->step;
     open.base_version = what.push->base_version;
   }
-  requests_.emplace(token.value, std::move(open));
+  requests_.add(token.value, std::move(open));
   decide([&](host_effects& effects) { host_.ask(token, std::move(what), now(), effects); });
 }
 
@@ -97,7 +97,8 @@ result<void> replica_runner::check(const push_request& push) {
 
 void replica_runner::answer(request_token token, reply what) {
   what.generation = host_.generation();
-  context_->answers.add(requests_.extract(token.value).mapped().by, std::move(what));
+  auto ended = requests_.extract(token.value);
+  context_->answers.add(ended->by, std::move(what));
 }
 
 void replica_runner::run(acknowledge_effect& effect, host_effects&) {
@@ -122,14 +123,16 @@ void replica_runner::run(read_effect& effect, host_effects&) {
 
 void replica_runner::run(refuse_effect& effect, host_effects&) {
   if (auto ended = requests_.extract(effect.request.value))
-    context_->answers.add(ended.mapped().by, std::move(effect.why));
+    context_->answers.add(ended->by, std::move(effect.why));
 }
 
 void replica_runner::run(refuse_all_effect& effect, host_effects&) { fail_open(effect.why); }
 
 void replica_runner::fail_open(const failure& why) {
-  for (auto& [unused, open] : std::exchange(requests_, {}))
+  requests_.erase_if([&](std::uint64_t, open_request& open) {
     context_->answers.add(open.by, why);
+    return true;
+  });
 }
 
 // -- steps --

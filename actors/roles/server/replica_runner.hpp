@@ -8,6 +8,7 @@
 #include "actors/roles/server/trace_recorder.hpp"
 #include "actors/tables/state_copy.hpp"
 #include "actors/tables/table_store.hpp"
+#include "base/growing_map.hpp"
 
 #include "caf/typed_event_based_actor.hpp"
 
@@ -17,7 +18,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -146,7 +146,7 @@ private:
   std::vector<partition_image> copy_images_; ///< Those of a whole copy.
   std::optional<trace_recorder> recorder_;
 
-  std::unordered_map<std::uint64_t, open_request> requests_;
+  growing_map<open_request> requests_;
   std::vector<block_store::admitted_push> admitted_;
   std::deque<std::shared_ptr<const push_request>> gathered_; ///< The pushes of admitted_.
   std::uint64_t next_token_ = 1;

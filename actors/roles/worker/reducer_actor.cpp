@@ -5,6 +5,7 @@
 #include "actors/tables/device_pushes.hpp"
 #include "actors/tick_timer.hpp"
 #include "base/clock.hpp"
+#include "base/growing_map.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 namespace troupe {
@@ -42,7 +42,7 @@ struct reducer_shell {
   promise ask(request what) {
     auto open = self->make_response_promise<reply>();
     const request_token token{next_token++};
-    promises.emplace(token.value, open);
+    promises.add(token.value, open);
     decide([&](time_point now, reducer_effects& effects) {
       decider->ask(token, std::move(what), now, effects);
     });
@@ -104,7 +104,7 @@ struct reducer_shell {
   template <class Outcome>
   void settle(request_token token, Outcome outcome) {
     if (auto open = promises.extract(token.value))
-      open.mapped().deliver(std::move(outcome));
+      open->deliver(std::move(outcome));
   }
 
   void tick() {
@@ -120,7 +120,7 @@ struct reducer_shell {
   router_handle next;
   std::shared_ptr<reducer_tally> tally;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
-  std::unordered_map<std::uint64_t, promise> promises;
+  growing_map<promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{forward_timeout};
   tick_timer timer;

@@ -4,6 +4,7 @@
 #include "actors/open_requests.hpp"
 #include "actors/tick_timer.hpp"
 #include "base/clock.hpp"
+#include "base/growing_map.hpp"
 
 #include "caf/response_promise.hpp"
 #include "caf/stateful_actor.hpp"
@@ -11,7 +12,6 @@
 #include "caf/typed_response_promise.hpp"
 
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 namespace troupe {
@@ -34,7 +34,7 @@ struct router_shell {
   promise ask(request what) {
     auto open = self->make_response_promise<reply>();
     const request_token token{next_token++};
-    promises.emplace(token.value, open);
+    promises.add(token.value, open);
     decide([&](time_point now, router_effects& effects) {
       decider->ask(token, std::move(what), now, effects);
     });
@@ -72,7 +72,7 @@ struct router_shell {
   template <class Outcome>
   void settle(request_token token, Outcome outcome) {
     if (auto open = promises.extract(token.value))
-      open.mapped().deliver(std::move(outcome));
+      open->deliver(std::move(outcome));
   }
 
   /// Returns the handle of a server, which serves all chains that the server leads.
@@ -101,7 +101,7 @@ struct router_shell {
   effect_runner<router_effect> runner;
   server_connector connect;
   std::map<std::uint32_t, server_handle> servers; ///< By index.
-  std::unordered_map<std::uint64_t, promise> promises;
+  growing_map<promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{request_timeout, late_replies::delivered}; // See (4) of router.
   tick_timer timer;
