@@ -69,6 +69,9 @@ using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 /// request: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
+/// Receives new views of the cluster.
+using view_sink = caf::typed_actor<caf::reacts_to<view_atom, view>>;
+
 /// Takes new views as well. Requests wait while a server is away, and go on when a view says that
 /// it is back.
 ///
@@ -76,6 +79,12 @@ using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 ///           the sender's timeout.
 /// Capacity: holds every open request; its clients limit their number (a worker: a few pushes).
 using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
+
+/// The values of a store, as one process asks for them.
+struct store_client {
+  kv values;
+  view_sink views{}; ///< Takes each new view before a request that needs it. Null: none is needed.
+};
 
 /// Receives the messages of the other replicas of its shards.
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;

@@ -24,6 +24,7 @@ const char* to_string(errc code) {
   case errc::invalid_argument: return "invalid_argument";
   case errc::untrusted: return "untrusted";
   case errc::device_failed: return "device_failed";
+  case errc::contract_broken: return "contract_broken";
   }
   return "unknown";
 }

@@ -54,6 +54,8 @@ enum class errc : std::uint8_t {
   untrusted = 49,
   /// A GPU, its driver or its library is missing or failed; the text says which and how.
   device_failed = 50,
+  /// A user's stage or store did what its contract forbids; the text names it and a batch.
+  contract_broken = 51,
 };
 
 /// A receiver's reaction to an error. Retrying is safe only for messages documented `idempotent`.

@@ -1,8 +1,10 @@
-// Defines the names that a shard's caller gives its requests. Values and replies stay with the
-// caller.
+// Names the open requests of a state machine's caller, and their outcomes. Values and replies stay
+// with the caller.
 #pragma once
 
 #include "serialization/ids.hpp"
+#include "serialization/push_pull.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 
@@ -10,5 +12,17 @@ namespace troupe {
 
 /// Names an open request of the caller. Never used twice.
 using request_token = id<struct request_tag, std::uint64_t>;
+
+// -- effects --
+/// Give the request this reply.
+struct answered_effect {
+  request_token request;
+  reply answer;
+};
+/// Give the request this failure.
+struct failed_effect {
+  request_token request;
+  failure why;
+};
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // Packs and unpacks the dense values of requests and replies, at both ends of a compressed
-// connection. A plain class; codec_actor.hpp puts it in front of kvs.
+// connection. A plain class; compress_stage and expander_actor use it.
 #pragma once
 
 #include "base/buffer.hpp"

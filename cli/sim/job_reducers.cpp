@@ -27,7 +27,7 @@ void job_world::reduce(worker_process& by, const std::function<void(reducer_effe
   reducer_effects effects;
   what(effects);
   for (auto& effect : effects) {
-    if (auto* const next = std::get_if<forward_effect>(&effect))
+    if (auto* const next = std::get_if<sum_effect>(&effect))
       forward(by, *next);
     else if (const auto* const good = std::get_if<answered_effect>(&effect))
       answered(by, good->request);
@@ -39,7 +39,7 @@ void job_world::reduce(worker_process& by, const std::function<void(reducer_effe
 }
 
 /// Sends a forward to the router, which knows it by its number.
-void job_world::forward(worker_process& by, forward_effect& effect) {
+void job_world::forward(worker_process& by, sum_effect& effect) {
   request what;
   if (effect.pushes.size() > 1) {
     what.push = *sum_of(effect.pushes);

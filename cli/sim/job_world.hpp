@@ -204,10 +204,10 @@ private:
                  std::function<void()> arrive);
   void break_link(worker_process& by, std::uint32_t index);
 
-  // -- job_reducers.cpp: reducer_actor, and the end of processes with several workers --
+  // -- job_reducers.cpp: reduce_stage, and the end of processes with several workers --
   void ask(worker_process& by, const member_id& responder, request_token token, request what);
   void reduce(worker_process& by, const std::function<void(reducer_effects&)>& what);
-  void forward(worker_process& by, forward_effect& effect);
+  void forward(worker_process& by, sum_effect& effect);
   void answered(worker_process& by, request_token token);
   void failed(worker_process& by, request_token token, const failure& why);
   worker* take_responder(worker_process& by, request_token token);

@@ -39,7 +39,7 @@ struct watcher_state {
 using watcher = member_handle::extend<caf::reacts_to<tick_atom>>;
 
 inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self,
-                                          job_spec job, router_handle values_of,
+                                          job_spec job, store_client store,
                                           coordinator_connector connect,
                                           std::promise<run_result>* end) {
   auto& state = self->state;
@@ -53,7 +53,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
       everything.ranges.push_back({{i}, 0, job.tables[i].size()});
       state.found.parameters.emplace_back(job.tables[i].size());
     }
-    self->request(values_of, std::chrono::seconds{10}, request{{}, std::move(everything)})
+    self->request(store.values, std::chrono::seconds{10}, request{{}, std::move(everything)})
       .then(
         [&state](const reply& answer) {
           for (const auto& x : answer.pulled->pieces)
@@ -69,7 +69,8 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
       const auto* news = std::get_if<job_status>(&what.body);
       if (news == nullptr || state.told)
         return;
-      self->send(values_of, view_atom_v, news->view);
+      if (store.views)
+        self->send(store.views, view_atom_v, news->view);
       state.found.batches_done = news->batches_done;
       if (news->phase == job_phase::finished && !std::exchange(state.asked, true))
         fetch();

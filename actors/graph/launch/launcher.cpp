@@ -67,7 +67,7 @@ public:
     else if (evaluator_)
       end_evaluator(system_, evaluator_);
     for (const auto& x :
-         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
+         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(store_.values)})
       if (x)
         caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
     // Idle actors have no work left; waiting for them would only risk a hang.
@@ -145,7 +145,7 @@ private:
                                                    options_.checkpoint_directory, {},
                                                    simulation_ ? &*simulation_ : nullptr)));
       connect = local_->coordinator();
-      values_ = local_->client(system_);
+      store_ = local_->client(system_);
     } else {
       links_.emplace(
         system_, hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_}, nullptr,
@@ -155,12 +155,13 @@ private:
         links_->to_coordinator(cluster_.coordinator, [mailbox = mailbox_](const failure& why) {
           mailbox->publish({{}, 0, true, why.text});
         });
-      values_ = spawn_router(system_, job_, links_->to_servers());
+      const auto router = spawn_router(system_, job_, links_->to_servers());
+      store_ = {router, router};
     }
-    observer_ = spawn_observer(system_, self_, fingerprint(job_), mailbox_, values_, connect);
+    observer_ = spawn_observer(system_, self_, fingerprint(job_), mailbox_, store_.views, connect);
     if (is_main())
       evaluator_ = spawn_evaluator(
-        system_, job_, values_, graph_.make_evaluator(),
+        system_, job_, store_.values, graph_.make_evaluator(),
         [inbox = evaluations_](evaluation_message x) {
           const std::lock_guard lock{inbox->mutex};
           inbox->fresh.push_back(std::move(x));
@@ -377,7 +378,7 @@ private:
   std::optional<simulation> simulation_; ///< Only with --simulate.
   std::optional<process_links> links_;
   std::optional<local_cluster> local_;
-  router_handle values_;
+  store_client store_;
   observer_handle observer_;
   evaluator_handle evaluator_;
 

@@ -1,19 +1,18 @@
 #include "actors/graph/launch/local_cluster.hpp"
 
+#include "actors/graph/launch/build_workers.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
-#include "actors/roles/worker/codec_actor.hpp"
-#include "actors/roles/worker/reducer_actor.hpp"
-#include "actors/roles/worker/worker_actor.hpp"
+#include "actors/roles/server/expander_actor.hpp"
 #include "base/system/draw_random.hpp"
-#include "base/system/machine_name.hpp"
 #include "storage/coordinator_store.hpp"
 
 #include "caf/actor.hpp"
 #include "caf/scoped_actor.hpp"
 #include "caf/send.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 namespace troupe {
@@ -81,7 +80,6 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   const auto compression = compression_of(options, job);
   if (!compression)
     return compression.error();
-  const auto& compressed = *compression;
   const auto tell = log ? std::move(log) : [](log_level, const std::string&) {};
   const auto identity = [](role what, std::uint32_t index) {
     return member_id{what, index, {draw_random()}};
@@ -112,41 +110,27 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
         made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }
   }
-  const auto tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
-  router_handle values;
-  for (std::uint32_t i = 0; i < job.workers + job.backup_workers; ++i) {
-    worker_options how;
-    how.self = identity(role::worker, i);
-    how.job = job;
-    how.host = machine_name();
-    how.step_planner.ahead_max = options.pull_ahead;
-    how.delta_pulls = options.delta_pulls;
-    // In bsp the server adds up each slot by itself.
-    how.keep_on_device = options.workers_per_process > 1 && !any_bsp(job);
-    const auto slow = options.slow_workers.find(i);
-    const auto longer = slow == options.slow_workers.end() ? 0ms : slow->second;
-    if (longer > 0ms)
-      how.slowness = [longer] { return longer; };
-    if (simulated) {
-      how.own_thread = false;
-      how.slowness = simulated->step_times(longer);
-    }
-    const bool is_first = i % options.workers_per_process == 0;
-    if (is_first) {
-      values = made.client(system, compressed.has_value());
-      made.actors_.push_back(untyped(values));
-      if (compressed)
-        values = spawn_codec(system, job, *compressed, values, tell);
-    }
-    if (is_first && options.workers_per_process > 1) {
-      values = spawn_reducer(system, job, {options.reduce_wait}, values, tally,
-                             how.keep_on_device && !simulated);
-      made.actors_.push_back(untyped(values));
-    }
-    if (options.workers_per_process > 1) // Worker 0 counts the sums of all reducers.
-      how.reduced = [tally, i](worker_counters& counters) { count(*tally, i, i == 0, counters); };
-    made.actors_.push_back(
-      untyped(spawn_worker(system, std::move(how), described.make_trainer(i), values, connect)));
+  worker_setup setup_of_workers{.system = system,
+                                .job = job,
+                                .described = described,
+                                .options = options,
+                                .compression = *compression,
+                                .log = tell,
+                                .connector_of = [connect](const member_id&) { return connect; }};
+  if (simulated)
+    setup_of_workers.step_times = [simulated](std::chrono::milliseconds longer) {
+      return simulated->step_times(longer);
+    };
+  const auto workers = job.workers + job.backup_workers;
+  for (std::uint32_t i = 0; i < workers; i += options.workers_per_process) {
+    std::vector<member_id> group;
+    for (auto j = i; j < std::min(i + options.workers_per_process, workers); ++j)
+      group.push_back(identity(role::worker, j));
+    const auto store = made.client(system, compression->has_value());
+    made.actors_.push_back(untyped(store.values));
+    const auto built = build_workers(setup_of_workers, group, store);
+    made.actors_.insert(made.actors_.end(), built.stages.begin(), built.stages.end());
+    made.actors_.insert(made.actors_.end(), built.workers.begin(), built.workers.end());
   }
   made.actors_.push_back(untyped(made.coordinator_));
   return made;
@@ -169,10 +153,10 @@ coordinator_connector local_cluster::coordinator() const {
   return [service = coordinator_](const member_handle&) -> coordinator_handle { return service; };
 }
 
-router_handle local_cluster::client(caf::actor_system& system, bool compresses) const {
+store_client local_cluster::client(caf::actor_system& system, bool compresses) const {
   if (shared_)
-    return spawn_hogwild(system, shared_);
-  return spawn_router(
+    return {spawn_hogwild(system, shared_)};
+  const auto router = spawn_router(
     system, job_,
     [servers = servers_, simulated = simulation_, compresses, &system,
      job = job_](const chain_entry& entry) -> kv {
@@ -181,6 +165,7 @@ router_handle local_cluster::client(caf::actor_system& system, bool compresses) 
       return simulated ? simulated->line_to(there) : there;
     },
     routing_);
+  return {router, router};
 }
 
 } // namespace troupe

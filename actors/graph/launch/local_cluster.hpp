@@ -33,9 +33,9 @@ public:
   ~local_cluster();
 
   coordinator_connector coordinator() const;
-  /// Returns a kv in front of all servers for one more client. `compresses`: the client sends
-  /// values that codecs packed.
-  router_handle client(caf::actor_system& system, bool compresses = false) const;
+  /// Returns the store for one more client. `compresses`: the client sends values that codecs
+  /// packed.
+  store_client client(caf::actor_system& system, bool compresses = false) const;
 
 private:
   class server_list;

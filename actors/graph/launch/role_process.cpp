@@ -1,6 +1,7 @@
 #include "actors/graph/launch/role_process.hpp"
 
 #include "actors/graph/launch/actor_config.hpp"
+#include "actors/graph/launch/build_workers.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
 #include "actors/graph/launch/run_setup.hpp"
@@ -12,13 +13,11 @@
 #include "actors/process_name.hpp"
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/links/process_links.hpp"
+#include "actors/roles/server/expander_actor.hpp"
 #include "actors/roles/server/server_actor.hpp"
-#include "actors/roles/worker/codec_actor.hpp"
-#include "actors/roles/worker/reducer_actor.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
 #include "base/system/directory_lock.hpp"
-#include "base/system/machine_name.hpp"
 #include "base/system/resource_limits.hpp"
 #include "serialization/wire.hpp"
 #include "storage/coordinator_store.hpp"
@@ -228,46 +227,26 @@ void run_worker_process(child_process& self, const run_options& options,
   const auto described = build();
   if (auto differs = graph_difference(self.cluster.job, described, options); !differs.empty())
     self.voice.give_up(differs);
-  auto values =
+  if (self.compressed && self.compressed->keeps_residual())
+    self.log(log_level::info,
+             "compresses gradients; the residue of an earlier process of this worker is dropped");
+  const auto router =
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
-  if (self.compressed) {
-    if (self.compressed->keeps_residual())
-      self.log(log_level::info,
-               "compresses gradients; the residue of an earlier process of this worker is dropped");
-    values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, self.log);
-  }
-  const auto tally =
-    std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
-  // In bsp the server adds up each slot by itself.
-  const bool keep_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
-  if (options.workers_per_process > 1)
-    values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally,
-                           keep_on_device);
-  std::vector<caf::actor> workers;
-  for (const auto& who : workers_of(options, self.who)) {
-    const bool is_first = who == self.who;
-    worker_options how;
-    how.self = who;
-    how.job = self.cluster.job;
-    how.host = machine_name();
-    how.step_planner.ahead_max = options.pull_ahead;
-    if (is_first) { // One worker reports the figures that all share.
-      how.window_wait = [&self] { return self.links.window_wait(); };
-      how.traffic = [&self] { return self.links.traffic(); };
-    }
-    if (options.workers_per_process > 1)
-      how.reduced = [tally, index = who.index, is_first](worker_counters& counters) {
-        count(*tally, index, is_first, counters);
-      };
-    how.delta_pulls = options.delta_pulls;
-    how.keep_on_device = keep_on_device;
-    if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
-      how.slowness = [time = slow->second] { return time; };
-    workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),
-                                                               described.make_trainer(who.index),
-                                                               values, self.coordinator(who))));
-  }
-  self.wait_for(workers);
+  const auto built =
+    build_workers({.system = self.system,
+                   .job = self.cluster.job,
+                   .described = described,
+                   .options = options,
+                   .compression = self.compressed,
+                   .log = self.log,
+                   .connector_of = [&self](const member_id& who) { return self.coordinator(who); },
+                   .first =
+                     [&self](worker_options& how) {
+                       how.window_wait = [&self] { return self.links.window_wait(); };
+                       how.traffic = [&self] { return self.links.traffic(); };
+                     }},
+                  workers_of(options, self.who), {router, router});
+  self.wait_for(built.workers);
 }
 
 /// Plays the role and ends the process. Waiting for idle actors would only risk a hang.

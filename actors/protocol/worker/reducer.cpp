@@ -156,8 +156,8 @@ bool reducer::same_values(const pull_request& first, const pull_request& other) 
 }
 
 void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
-  const forward_id number{next_forward_++};
-  forward_effect effect{number, {}, {}};
+  const sum_id number{next_forward_++};
+  sum_effect effect{number, {}, {}};
   std::vector<const pull_request*> pulls;
   for (const share& x : shares) {
     auto& open = requests_.at(x.token);
@@ -181,7 +181,7 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
 /// Sends the forwards that need not wait. No two wait for each other: a share waits for smaller
 /// tokens of its worker, which are of earlier rounds, and a round has one share of each worker.
 void reducer::release(reducer_effects& effects) {
-  const auto waits = [&](const forward_effect& x) {
+  const auto waits = [&](const sum_effect& x) {
     return std::ranges::any_of(forwards_.at(x.number),
                                [&](const share& y) { return is_behind_a_push(y.token); });
   };
@@ -202,7 +202,7 @@ bool reducer::is_behind_a_push(request_token token) const {
 
 // -- outcomes --
 
-void reducer::answered(forward_id number, const reply& answer, reducer_effects& effects) {
+void reducer::answered(sum_id number, const reply& answer, reducer_effects& effects) {
   const auto found = forwards_.extract(number);
   if (!found)
     return;
@@ -224,7 +224,7 @@ void reducer::answered(forward_id number, const reply& answer, reducer_effects& 
   release(effects);
 }
 
-void reducer::failed(forward_id number, const failure& why, reducer_effects& effects) {
+void reducer::failed(sum_id number, const failure& why, reducer_effects& effects) {
   const auto found = forwards_.extract(number);
   if (!found)
     return;

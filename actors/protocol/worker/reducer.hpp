@@ -4,7 +4,6 @@
 #pragma once
 
 #include "actors/protocol/request_token.hpp"
-#include "actors/protocol/worker/router.hpp" // answered_effect, failed_effect
 #include "base/clock.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
@@ -28,13 +27,13 @@ struct reducer_options {
 };
 
 /// Names one request to the next kv; grows.
-using forward_id = id<struct forward_tag, std::uint64_t>;
+using sum_id = id<struct sum_tag, std::uint64_t>;
 
 // -- effects --
 /// Send the next kv the sum of these pushes, if there are any, and this pull. An outcome has to
 /// follow: `sum_not_applicable` if the pushes cannot be added up.
-struct forward_effect {
-  forward_id number;
+struct sum_effect {
+  sum_id number;
   std::vector<std::shared_ptr<const push_request>>
     pushes; ///< In the order in which they are added up.
   std::optional<pull_request> pull;
@@ -45,7 +44,7 @@ struct left_out_effect {
 };
 
 using reducer_effect =
-  std::variant<forward_effect, left_out_effect, answered_effect, failed_effect>;
+  std::variant<sum_effect, left_out_effect, answered_effect, failed_effect>;
 using reducer_effects = std::vector<reducer_effect>;
 
 /// Collects the requests of one process's workers in rounds. A round ends when each expected worker
@@ -88,8 +87,8 @@ public:
 
   /// Takes a request; tokens grow.
   void ask(request_token token, request what, time_point now, reducer_effects& effects);
-  void answered(forward_id number, const reply& answer, reducer_effects& effects);
-  void failed(forward_id number, const failure& why, reducer_effects& effects);
+  void answered(sum_id number, const reply& answer, reducer_effects& effects);
+  void failed(sum_id number, const failure& why, reducer_effects& effects);
 
   /// Ends a round whose time is up.
   void tick(time_point now, reducer_effects& effects);
@@ -133,8 +132,8 @@ private:
   bool any_bsp_;
   std::optional<std::uint64_t> staleness_min_; ///< Smallest of the ssp tables.
   std::map<request_token, open_request> requests_;
-  std::map<forward_id, std::vector<share>> forwards_;
-  std::vector<forward_effect> held_; ///< Each waits for an earlier push of a worker.
+  std::map<sum_id, std::vector<share>> forwards_;
+  std::vector<sum_effect> held_; ///< Each waits for an earlier push of a worker.
   std::map<worker_id, worker_state> workers_;
   std::optional<round> round_;
   std::uint64_t next_forward_ = 1;

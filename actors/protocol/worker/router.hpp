@@ -46,14 +46,6 @@ struct send_part_effect {
   request what;              ///< Names the shard.
   std::uint64_t attempt = 0; ///< Handed back with the outcome.
 };
-struct answered_effect {
-  request_token request;
-  reply answer;
-};
-struct failed_effect {
-  request_token request;
-  failure why;
-};
 
 using router_effect = std::variant<send_part_effect, answered_effect, failed_effect>;
 using router_effects = std::vector<router_effect>;

@@ -21,9 +21,9 @@ struct observer_shell {
     const auto* mine = port.take<job_status>(what);
     if (mine == nullptr)
       return;
-    if (values && mine->view.config > view_config) {
+    if (views && mine->view.config > view_config) {
       view_config = mine->view.config;
-      self->send(values, view_atom_v, mine->view);
+      self->send(views, view_atom_v, mine->view);
     }
     mailbox->publish({*mine, what.term, what.stop, what.failed, what.sequence});
   }
@@ -33,7 +33,7 @@ struct observer_shell {
   pointer self = nullptr;
   member_port port;
   std::shared_ptr<observer_mailbox> mailbox;
-  router_handle values;
+  view_sink views;
   config_id view_config;
 
   static inline const char* name = "observer";
@@ -44,13 +44,13 @@ static_assert(!std::is_constructible_v<observer_shell, caf::event_based_actor*>)
 observer_shell::handle::behavior_type run_observer(observer_shell::pointer self, member_id id,
                                                    std::uint64_t job,
                                                    std::shared_ptr<observer_mailbox> mailbox,
-                                                   router_handle values,
+                                                   view_sink views,
                                                    const coordinator_connector& connect) {
   auto& state = self->state;
   state.self = self;
   state.port.open(self, id, job, connect);
   state.mailbox = std::move(mailbox);
-  state.values = std::move(values);
+  state.views = std::move(views);
   self->send(self, step_atom_v);
   return {
     [&state](const desired_state& what) { state.reconcile(what); },
@@ -65,9 +65,9 @@ observer_shell::handle::behavior_type run_observer(observer_shell::pointer self,
 } // namespace
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
-                               std::shared_ptr<observer_mailbox> mailbox, router_handle values,
+                               std::shared_ptr<observer_mailbox> mailbox, view_sink views,
                                coordinator_connector connect) {
-  return system.spawn(run_observer, self, job, std::move(mailbox), std::move(values),
+  return system.spawn(run_observer, self, job, std::move(mailbox), std::move(views),
                       std::move(connect));
 }
 

@@ -122,8 +122,8 @@ struct hogwild_state {
 
 static_assert(!std::is_constructible_v<hogwild_state, caf::event_based_actor*>);
 
-router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild_state> self,
-                                         std::shared_ptr<shared_tables> tables) {
+kv::behavior_type run_hogwild(kv::stateful_pointer<hogwild_state> self,
+                              std::shared_ptr<shared_tables> tables) {
   auto& state = self->state;
   state.tables = std::move(tables);
   return {
@@ -145,7 +145,6 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
       }
       return answer;
     },
-    [](view_atom, const view&) {},
   };
 }
 
@@ -218,7 +217,7 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
 
 } // namespace
 
-router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
+kv spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
   return system.spawn<caf::detached>(run_hogwild, std::move(tables));
 }
 

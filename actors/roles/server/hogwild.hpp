@@ -49,8 +49,8 @@ private:
 };
 
 /// Spawns a kv in front of `tables`; each worker needs its own. A request is applied and answered
-/// as a whole or refused as a whole. Views are ignored.
-router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
+/// as a whole or refused as a whole.
+kv spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
 
 /// Spawns a member that reports `tables` to the coordinator as a server; `self` is server 0.
 member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,

@@ -44,11 +44,11 @@ struct worker_shell {
 
   worker_shell() = default;
 
-  void init(pointer owner, worker_options how, trainer_factory make, router_handle to,
+  void init(pointer owner, worker_options how, trainer_factory make, store_client to,
             const coordinator_connector& connect) {
     self = owner;
     options = std::move(how);
-    values_of = std::move(to);
+    store = std::move(to);
     port.open(self, options.self, fingerprint(options.job), connect);
     steps.emplace(options.job, options.step_planner);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
@@ -80,7 +80,8 @@ struct worker_shell {
     }
     if (mine->view.config > view_config) {
       view_config = mine->view.config;
-      self->send(values_of, view_atom_v, mine->view);
+      if (store.views)
+        self->send(store.views, view_atom_v, mine->view);
     }
     steps->reconcile(*mine);
     advance();
@@ -189,7 +190,7 @@ struct worker_shell {
     if (next)
       what.pull = pull_request{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
-      self, values_of,
+      self, store.values,
       [this, pushed, samples, next, known, rows = std::move(rows),
        asked_at = now_of(*self)](const reply& answer) {
         counters.request_times.add(time_class(now_of(*self) - asked_at));
@@ -317,7 +318,7 @@ struct worker_shell {
 
   pointer self = nullptr;
   worker_options options;
-  router_handle values_of;
+  store_client store;
   member_port port;
   gradient_actor gradients;
   std::vector<table_id> all_tables;
@@ -346,10 +347,9 @@ struct worker_shell {
 static_assert(!std::is_constructible_v<worker_shell, caf::event_based_actor*>);
 
 worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worker_options options,
-                                               trainer_factory make, router_handle values,
+                                               trainer_factory make, store_client store,
                                                coordinator_connector connect) {
-  self->state.init(self, std::move(options), std::move(make), std::move(values),
-                   std::move(connect));
+  self->state.init(self, std::move(options), std::move(make), std::move(store), std::move(connect));
   auto& state = self->state;
   return {
     [&state](const desired_state& what) { state.reconcile(what); },
@@ -363,8 +363,8 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
 } // namespace
 
 member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                           router_handle values, coordinator_connector connect) {
-  return system.spawn(run_worker, std::move(options), std::move(make), std::move(values),
+                           store_client store, coordinator_connector connect) {
+  return system.spawn(run_worker, std::move(options), std::move(make), std::move(store),
                       std::move(connect));
 }
 

@@ -35,7 +35,7 @@ struct worker_options {
   /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
   /// values of the last pull are kept.
   bool delta_pulls = false;
-  /// Leaves gradients on a device; its kv must be a reducer, which accepts them.
+  /// Leaves gradients on a device. The kv must be a reduce stage, which accepts them.
   bool keep_on_device = false;
 };
 
@@ -44,8 +44,8 @@ struct worker_options {
 /// Lifetime:  until desired_state::stop; the gradient actor ends with it.
 /// Capacity:  values of step_planner.ahead_max + 1 pulls (delta_pulls: one more), gradients of
 ///            step_planner.pushes_in_flight_max + 2 batches.
-/// `values`:  receives each new view; the worker is its only user.
+/// `store`:   its views receive each new view.
 member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                           router_handle values, coordinator_connector connect);
+                           store_client store, coordinator_connector connect);
 
 } // namespace troupe

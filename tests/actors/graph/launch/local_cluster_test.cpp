@@ -31,10 +31,10 @@ run_result train(const run_options& options, const gradient_function& what,
   auto coming = end.get_future();
   auto cluster = local_cluster::start(system, job, g, options, std::move(checkpoints), {});
   REQUIRE(cluster);
-  const auto values_of = cluster->client(system);
-  system.spawn(run_watcher, job, values_of, cluster->coordinator(), &end);
+  const auto store = cluster->client(system);
+  system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
   REQUIRE(coming.wait_for(30s) == std::future_status::ready);
-  caf::anon_send_exit(values_of, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(store.values, caf::exit_reason::user_shutdown);
   return coming.get();
 }
 

@@ -58,8 +58,8 @@ outcome train(run_options options, std::uint64_t seed, const gradient_function& 
   {
     auto cluster = local_cluster::start(in.system, job, g, options, {}, {}, &in.time);
     REQUIRE(cluster);
-    const auto values_of = cluster->client(in.system);
-    in.system.spawn(run_watcher, job, values_of, cluster->coordinator(), &end);
+    const auto store = cluster->client(in.system);
+    in.system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
     while (coming.wait_for(0s) != std::future_status::ready) {
       REQUIRE(in.now() < 60s);
       in.time.pass(20ms);

@@ -77,7 +77,7 @@ struct fixture {
 
   static lines text_of(const reducer_effects& effects) {
     struct {
-      std::string operator()(const forward_effect& x) const {
+      std::string operator()(const sum_effect& x) const {
         auto text = "forward " + std::to_string(x.number.value);
         if (!x.pushes.empty())
           text += " push";
@@ -314,12 +314,12 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
     };
     std::map<std::uint64_t, asked> open; ///< Open requests by token.
     std::vector<std::uint64_t> clocks(workers);
-    std::map<std::uint64_t, forward_effect> forwarded;
+    std::map<std::uint64_t, sum_effect> forwarded;
     std::set<std::uint64_t> applied;
     std::vector<std::size_t> of_worker(workers);
     const auto take = [&](const reducer_effects& effects) {
       for (const auto& effect : effects) {
-        if (const auto* x = std::get_if<forward_effect>(&effect)) {
+        if (const auto* x = std::get_if<sum_effect>(&effect)) {
           sums += x->pushes.size() > 1 ? 1 : 0;
           if (seed % 3 == 2)
             REQUIRE(x->pushes.size() <= 1);

@@ -92,7 +92,6 @@ TEST_CASE("a_hogwild_kv_answers_from_the_shared_tables") {
     const auto first = spawn_hogwild(system, tables);
     const auto second = spawn_hogwild(system, tables);
     caf::scoped_actor self{system};
-    self->send(first, view_atom_v, view{}); // The actor ignores views.
     self->request(first, 10s, request{gradient(0, {1, 2, 3, 4}), {}})
       .receive([](const reply& answer) { CHECK_FALSE(answer.pushed->duplicate); },
                [](const caf::error& why) { FAIL(from_caf(why).text); });

@@ -49,7 +49,8 @@ struct fixture : actor_fixture {
           parameter = parameters[0][3];
           return compute(work, parameters, gradients);
         });
-    worker = owned(spawn_worker(system, options, make, kv.handle(), coordinator.connector()));
+    worker = owned(
+      spawn_worker(system, options, make, {kv.handle(), kv.handle()}, coordinator.connector()));
   }
 
   desired_worker admitted(std::vector<lease> leases, std::uint64_t generation = 1) {

@@ -1,10 +1,11 @@
-#include "actors/roles/worker/reducer_actor.hpp"
+#include "actors/roles/worker/reduce_stage.hpp"
+#include "actors/roles/worker/stage_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/router_fixture.hpp"
 
 #include "doctest/doctest.h"
 
-namespace reducer_actor_test {
+namespace reduce_stage_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -23,7 +24,8 @@ struct fixture : actor_fixture {
   }
 
   void begin() {
-    reduces = owned(spawn_reducer(system, job, {.wait = 100ms}, next.handle(), tally));
+    reduces = owned(spawn_stage(system, {.name = "reducer"},
+                                make_reduce_stage(job, {.wait = 100ms}, tally), next.handle()));
     next.on_pull({});
     const auto first = pull(reduces, pull_of_query(0));
     const auto second = pull(reduces, pull_of_query(1));
@@ -47,12 +49,12 @@ struct fixture : actor_fixture {
   job_spec job = routed_job();
   fake_kv next;
   std::shared_ptr<reducer_tally> tally = std::make_shared<reducer_tally>(2);
-  router_handle reduces;
+  kv reduces;
 };
 
 } // namespace
 
-TEST_CASE("a_reducer_actor_pushes_the_sum_of_what_its_workers_push") {
+TEST_CASE("a_reduce_stage_pushes_the_sum_of_what_its_workers_push") {
   fixture f;
   const auto first = f.push(f.reduces, f.push_of(0));
   CHECK(first->pending());
@@ -73,7 +75,7 @@ TEST_CASE("a_reducer_actor_pushes_the_sum_of_what_its_workers_push") {
   CHECK(f.tally->pushes_summed == 2);
 }
 
-TEST_CASE("a_reducer_actor_clips_each_push_before_it_adds_it") {
+TEST_CASE("a_reduce_stage_clips_each_push_before_it_adds_it") {
   fixture f;
   for (auto& table : f.job.tables)
     table.optimizer.clip_norm = 1;
@@ -88,7 +90,7 @@ TEST_CASE("a_reducer_actor_clips_each_push_before_it_adds_it") {
       REQUIRE(piece.values.get()[i] == 0.75f * static_cast<float>(i));
 }
 
-TEST_CASE("a_reducer_actor_brings_all_workers_the_same_values") {
+TEST_CASE("a_reduce_stage_brings_all_workers_the_same_values") {
   fixture f;
   const auto first = f.pull(f.reduces, f.pull_of_query(0));
   const auto second = f.pull(f.reduces, f.pull_of_query(1));
@@ -98,7 +100,7 @@ TEST_CASE("a_reducer_actor_brings_all_workers_the_same_values") {
   CHECK(first->reply->pieces.front().values == second->reply->pieces.front().values);
 }
 
-TEST_CASE("a_reducer_actor_waits_for_a_worker_no_longer_than_it_was_told") {
+TEST_CASE("a_reduce_stage_waits_for_a_worker_no_longer_than_it_was_told") {
   fixture f;
   const auto first = f.push(f.reduces, f.push_of(0));
   f.advance(90ms);
@@ -112,7 +114,7 @@ TEST_CASE("a_reducer_actor_waits_for_a_worker_no_longer_than_it_was_told") {
   CHECK(f.next.pushes().front().others.empty());
 }
 
-TEST_CASE("a_reducer_actor_pushes_one_by_one_what_does_not_add_up") {
+TEST_CASE("a_reduce_stage_pushes_one_by_one_what_does_not_add_up") {
   fixture f;
   auto part = f.push_of(1);
   part.pieces.pop_back();
@@ -123,10 +125,4 @@ TEST_CASE("a_reducer_actor_pushes_one_by_one_what_does_not_add_up") {
   CHECK(f.tally->sums == 0);
 }
 
-TEST_CASE("a_reducer_actor_hands_views_on") {
-  fixture f;
-  f.send(f.reduces, view_atom_v, routed_view(f.job));
-  CHECK(f.next.views().size() == 1);
-}
-
-} // namespace reducer_actor_test
+} // namespace reduce_stage_test

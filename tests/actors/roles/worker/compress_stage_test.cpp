@@ -1,4 +1,6 @@
-#include "actors/roles/worker/codec_actor.hpp"
+#include "actors/roles/worker/compress_stage.hpp"
+
+#include "actors/roles/worker/stage_actor.hpp"
 
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/router_fixture.hpp"
@@ -8,7 +10,7 @@
 #include <cmath>
 #include <string>
 
-namespace codec_actor_test {
+namespace compress_stage_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -19,9 +21,11 @@ namespace {
 struct fixture : actor_fixture {
   explicit fixture(compression how, encoding pulls = encoding::f32)
       : router(*this),
-        coder(
-          owned(spawn_codec(system, job, {{how, how}, pulls}, router.handle(),
-                            [this](log_level, const std::string& line) { log.push_back(line); }))) {
+        coder(owned(
+          spawn_stage(system,
+                      {.name = "codec",
+                       .log = [this](log_level, const std::string& line) { log.push_back(line); }},
+                      make_compress_stage(job, {{how, how}, pulls}), router.handle()))) {
     router.on_push([](const push_request&) { return push_reply{1, false}; });
   }
 
@@ -35,12 +39,12 @@ struct fixture : actor_fixture {
   job_spec job = routed_job();
   std::vector<std::string> log;
   fake_kv router;
-  router_handle coder;
+  kv coder;
 };
 
 } // namespace
 
-TEST_CASE("a_codec_actor_packs_what_is_pushed") {
+TEST_CASE("a_compress_stage_packs_what_is_pushed") {
   fixture f{{encoding::onebit, 0}};
   const auto pushing = f.push(f.coder, whole_push(f.job));
   CHECK(pushing->reply == push_reply{1, false});
@@ -50,7 +54,7 @@ TEST_CASE("a_codec_actor_packs_what_is_pushed") {
   CHECK(f.router.pushes()[0].gradient_norm == 2);
 }
 
-TEST_CASE("a_codec_actor_asks_for_packed_values_and_unpacks_them") {
+TEST_CASE("a_compress_stage_asks_for_packed_values_and_unpacks_them") {
   fixture f{{encoding::fp16, 0}, encoding::bf16};
   f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
@@ -66,7 +70,7 @@ TEST_CASE("a_codec_actor_asks_for_packed_values_and_unpacks_them") {
   CHECK(std::fabs(pulling->reply->pieces[0].values.get()[999] - 999) <= 4);
 }
 
-TEST_CASE("a_codec_actor_refuses_values_that_nobody_packs") {
+TEST_CASE("a_compress_stage_refuses_values_that_nobody_packs") {
   fixture f{{encoding::fp16, 0}, encoding::bf16};
   f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
@@ -77,11 +81,8 @@ TEST_CASE("a_codec_actor_refuses_values_that_nobody_packs") {
   CHECK(f.pull(f.coder, fixture::blocks_pull())->error->code == errc::malformed);
 }
 
-TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
+TEST_CASE("a_compress_stage_passes_errors_on") {
   fixture f{{encoding::topk, 0.5}};
-  f.send(f.coder, view_atom_v, routed_view(f.job, 9));
-  REQUIRE(f.router.views().size() == 1);
-  CHECK(f.router.views()[0].config.value == 9);
   f.router.on_push([](const push_request&) { return failure{errc::rolled_back, "back to 3"}; });
   CHECK(f.push(f.coder, whole_push(f.job))->error == failure{errc::rolled_back, "back to 3"});
   CHECK(f.log
@@ -89,7 +90,7 @@ TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
           "a push failed (back to 3): the residue of its compression is dropped"});
 }
 
-TEST_CASE("a_codec_actor_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {
+TEST_CASE("a_compress_stage_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {
   fixture f{{encoding::topk, 0.5}, encoding::bf16};
   f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
@@ -104,14 +105,14 @@ TEST_CASE("a_codec_actor_drops_what_it_kept_where_values_beside_a_push_cannot_be
   CHECK(f.log.size() == 1);
 }
 
-TEST_CASE("a_codec_actor_without_error_feedback_has_nothing_to_drop") {
+TEST_CASE("a_compress_stage_without_error_feedback_has_nothing_to_drop") {
   fixture f{{encoding::int8, 0}};
   f.router.on_push([](const push_request&) { return failure{errc::rolled_back, ""}; });
   CHECK(f.push(f.coder, whole_push(f.job))->error);
   CHECK(f.log.empty());
 }
 
-TEST_CASE("a_codec_actor_gives_up_on_a_router_that_never_answers") {
+TEST_CASE("a_compress_stage_gives_up_on_a_router_that_never_answers") {
   fixture f{{encoding::fp16, 0}};
   f.router.on_push([](const push_request&) -> std::optional<fake_kv::push_answer> { return {}; });
   const auto pushing = f.push(f.coder, whole_push(f.job));
@@ -121,4 +122,4 @@ TEST_CASE("a_codec_actor_gives_up_on_a_router_that_never_answers") {
   CHECK(pushing->error->code == errc::timed_out);
 }
 
-} // namespace codec_actor_test
+} // namespace compress_stage_test

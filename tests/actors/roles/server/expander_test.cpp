@@ -1,4 +1,4 @@
-#include "actors/roles/worker/codec_actor.hpp"
+#include "actors/roles/server/expander_actor.hpp"
 
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/answering_kv.hpp"

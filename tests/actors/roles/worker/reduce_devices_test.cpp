@@ -1,5 +1,6 @@
 // Tests a reducer whose workers leave their gradients on (emulated) devices.
-#include "actors/roles/worker/reducer_actor.hpp"
+#include "actors/roles/worker/reduce_stage.hpp"
+#include "actors/roles/worker/stage_actor.hpp"
 #include "kernels/devices/device_group.hpp"
 #include "kernels/devices/emulated_platform.hpp"
 #include "kernels/devices/memory.hpp"
@@ -11,7 +12,7 @@
 #include <algorithm>
 #include <future>
 
-namespace reducer_devices_test {
+namespace reduce_devices_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -28,7 +29,8 @@ struct fixture : actor_fixture {
     next.on_push(receive);
     for (auto& table : job.tables)
       table.optimizer.clip_norm = 1;
-    reduces = owned(spawn_reducer(system, job, {.wait = 100ms}, next.handle(), tally));
+    reduces = owned(spawn_stage(system, {.name = "reducer"},
+                                make_reduce_stage(job, {.wait = 100ms}, tally), next.handle()));
     next.on_pull({});
     for (std::uint32_t worker = 0; worker < workers; ++worker) {
       auto question = whole_pull(job, worker);
@@ -93,7 +95,7 @@ struct fixture : actor_fixture {
     [this] { return result<std::unique_ptr<device_platform>>{machine.open()}; });
   fake_kv next;
   std::shared_ptr<reducer_tally> tally = std::make_shared<reducer_tally>(workers);
-  router_handle reduces;
+  kv reduces;
 };
 
 constexpr std::uint64_t gradient_bytes = 10'003 * sizeof(float);
@@ -196,14 +198,12 @@ TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on")
       return {errc::device_failed, "no device"};
     });
   const auto job = routed_job();
-  const router_handle next = system.spawn([]() -> router_handle::behavior_type {
-    return {[](const request&) {
-              return reply{push_reply{7, false}, {}, {}};
-            },
-            [](view_atom, const view&) {}};
+  const kv next = system.spawn([]() -> kv::behavior_type {
+    return {[](const request&) { return reply{push_reply{7, false}, {}, {}}; }};
   });
   const auto reduces =
-    spawn_reducer(system, job, {.wait = 100ms}, next, std::make_shared<reducer_tally>(1), true);
+    spawn_stage(system, {.name = "reducer", .own_thread = true},
+                make_reduce_stage(job, {.wait = 100ms}, std::make_shared<reducer_tally>(1)), next);
   request left{whole_push(job, 0), {}};
   left.push->on_device = std::make_shared<const device_values>(device_values{slow, 0, {}, nullptr});
   auto waits = self->request(reduces, 1min, left);
@@ -219,4 +219,4 @@ TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on")
   caf::anon_send_exit(reduces, caf::exit_reason::user_shutdown);
 }
 
-} // namespace reducer_devices_test
+} // namespace reduce_devices_test

@@ -1,9 +1,6 @@
-#include "actors/roles/worker/codec_actor.hpp"
+#include "actors/roles/server/expander_actor.hpp"
 
-#include "actors/open_requests.hpp"
 #include "actors/reply_batch.hpp"
-#include "actors/tick_timer.hpp"
-#include "base/clock.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -18,90 +15,6 @@
 namespace troupe {
 
 namespace {
-
-// The router retries after failovers, so only a cluster that is stalled for good exceeds this.
-constexpr std::chrono::minutes request_end{10};
-
-// -- the pushing end --
-
-struct codec_shell {
-  using handle = router_handle::extend<caf::reacts_to<tick_atom>>;
-  using pointer = handle::stateful_pointer<codec_shell>;
-  using promise = caf::typed_response_promise<reply>;
-
-  codec_shell() = default;
-
-  promise ask(request& what) {
-    auto open = self->make_response_promise<reply>();
-    const bool is_push = what.push.has_value();
-    if (what.push)
-      coder->pack(*what.push);
-    if (what.pull)
-      what.pull->packed_as = pulls;
-    requests.send<reply>(
-      self, next,
-      [this, open, is_push](reply& answer) mutable {
-        if (auto fine = answer.pulled ? coder->unpack(*answer.pulled) : result<void>{}; !fine)
-          failed(open, is_push, fine.error());
-        else
-          open.deliver(std::move(answer));
-      },
-      [this, open, is_push](const caf::error& why) mutable {
-        failed(open, is_push, from_caf(why));
-      },
-      std::move(what));
-    ticks.arm(*self, {}, true);
-    return open;
-  }
-
-  void failed(promise& open, bool is_push, const failure& why) {
-    if (is_push && coder->forget())
-      log(log_level::warn,
-          "a push failed (" + why.text + "): the residue of its compression is dropped");
-    open.deliver(to_caf(why));
-  }
-
-  void tick() {
-    const auto now = now_of(*self);
-    ticks.ticked(now);
-    requests.expire(now);
-    ticks.arm(*self, {}, !requests.empty());
-  }
-
-  pointer self = nullptr;
-  router_handle next;
-  std::optional<codec> coder;
-  encoding pulls = encoding::f32;
-  log_sink log;
-  open_requests requests{request_end};
-  tick_timer ticks;
-
-  static inline const char* name = "codec";
-};
-
-static_assert(!std::is_constructible_v<codec_shell, caf::event_based_actor*>);
-
-codec_shell::handle::behavior_type run_codec(codec_shell::pointer self, job_spec job,
-                                             codec_options options, router_handle next,
-                                             log_sink log) {
-  auto& state = self->state;
-  state.self = self;
-  state.next = std::move(next);
-  state.pulls = options.pulls;
-  state.log = std::move(log);
-  state.coder.emplace(std::move(job), std::move(options));
-  self->set_down_handler([self](caf::down_msg&) { self->quit(); });
-  self->monitor(state.next);
-  return {
-    [&state](request& what) { return state.ask(what); },
-    [&state](view_atom, const view& now_valid) {
-      state.self->send(state.next, view_atom_v, now_valid);
-    },
-    [&state](tick_atom) { state.tick(); },
-  };
-}
-
-// -- the serving end --
 
 struct expander_shell {
   using handle = kv_service::extend_with<answer_sink>;
@@ -216,12 +129,6 @@ expander_shell::handle::behavior_type run_expander(expander_shell::pointer self,
 }
 
 } // namespace
-
-router_handle spawn_codec(caf::actor_system& system, job_spec job, codec_options options,
-                          router_handle next, log_sink log) {
-  return system.spawn(run_codec, std::move(job), std::move(options), std::move(next),
-                      std::move(log));
-}
 
 kv_service spawn_expander(caf::actor_system& system, job_spec job, kv_service next) {
   return system.spawn(run_expander, std::move(job), std::move(next));

@@ -1,11 +1,10 @@
-// Runs the reducer as an actor: a kv in front of a process's router, for all of its workers.
+// The stage that adds up the pushes of a process's workers and lets them share pulls (reducer.hpp).
 #pragma once
 
 #include "actors/protocol/worker/reducer.hpp"
-#include "actors/roles/worker/router_actor.hpp"
+#include "actors/protocol/worker/stage.hpp"
+#include "serialization/job.hpp"
 #include "serialization/messages.hpp"
-
-#include "caf/actor_system.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -29,16 +28,12 @@ struct reducer_tally {
 /// only one of its workers reports.
 void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_counters& counters);
 
-/// Spawns a reducer, which adds up its workers' pushes and lets the workers share pulls. Pushes
-/// that name different ranges of a dense table go one by one. Gradients on devices are added up
-/// there (device_pushes.hpp); if the devices fail, the pushes go one by one.
+/// Pushes that name different ranges of a dense table go one by one. Gradients on devices are added
+/// up there (device_pushes.hpp), which blocks for as long as the devices take. If the devices fail,
+/// the pushes go one by one.
 ///
-/// `own_thread`: lets other actors go on while it waits for devices, which may take seconds.
-///
-/// Lifetime: as router_handle; `next` lives as long. Views are passed on.
 /// Capacity: the pushes of its workers, and one sum for each round without a reply so far.
-router_handle spawn_reducer(caf::actor_system& system, job_spec job, reducer_options options,
-                            router_handle next, std::shared_ptr<reducer_tally> tally,
-                            bool own_thread = false);
+std::unique_ptr<stage_decider> make_reduce_stage(const job_spec& job, reducer_options options,
+                                                 std::shared_ptr<reducer_tally> tally);
 
 } // namespace troupe

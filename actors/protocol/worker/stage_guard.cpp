@@ -1,0 +1,266 @@
+#include "actors/protocol/worker/stage_guard.hpp"
+
+#include "base/exception_text.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+std::string named(const std::pair<worker_id, batch_id>& which) {
+  return "batch " + std::to_string(which.second.value) + " of worker "
+         + std::to_string(which.first.value);
+}
+
+std::pair<worker_id, batch_id> key_of(const step_header& step) { return {step.worker, step.batch}; }
+
+/// Calls `each` for the batches of a push.
+template <class Each>
+void for_each_batch(const push_request& push, Each each) {
+  each(key_of(push.step));
+  for (const auto& other : push.others)
+    each(key_of(other));
+}
+
+} // namespace
+
+stage_guard::stage_guard(std::string name, std::unique_ptr<stage_decider> stage)
+    : name_(std::move(name)), stage_(std::move(stage)) {}
+
+// -- events --
+
+void stage_guard::ask(request_token token, request what, time_point now, guard_effects& effects) {
+  if (broken_) {
+    effects.push_back(failed_effect{token, *broken_});
+    return;
+  }
+  const auto by = what.push ? what.push->step.worker : what.pull->step.worker;
+  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max});
+  if (what.push)
+    for_each_batch(*what.push, [&](const batch_key& key) {
+      open.batches.push_back(key);
+      batches_.insert_or_assign(key, open_batch{token, batch_state::held});
+      held_[key.first].emplace_back(token, key.second);
+      expired_.erase(key);
+    });
+  if (what.pull) {
+    open.pull = key_of(what.pull->step);
+    pulls_.insert_or_assign(*open.pull, token);
+  }
+  run([&] { stage_->ask(token, std::move(what), now, decided_); }, effects);
+}
+
+void stage_guard::answered(forward_id number, reply what, time_point now, guard_effects& effects) {
+  if (!forwards_.contains(number.value))
+    return;
+  end_forward(number, what.pushed ? batch_state::applied : batch_state::refused);
+  run([&] { stage_->answered(number, std::move(what), now, decided_); }, effects);
+}
+
+void stage_guard::failed(forward_id number, const failure& why, time_point now,
+                         guard_effects& effects) {
+  if (!forwards_.contains(number.value))
+    return;
+  end_forward(number, batch_state::refused);
+  run([&] { stage_->failed(number, why, now, decided_); }, effects);
+}
+
+void stage_guard::tick(time_point now, guard_effects& effects) {
+  if (broken_)
+    return;
+  expire(now, effects);
+  run([&] { stage_->tick(now, decided_); }, effects);
+  for (const auto number : std::exchange(dropped_, {}))
+    run(
+      [&] {
+        stage_->failed(number, {errc::timed_out, "held for too long"}, now, decided_);
+      },
+      effects);
+}
+
+void stage_guard::expire(time_point now, guard_effects& effects) {
+  std::set<worker_id> busy;
+  forwards_.erase_if([&](std::uint64_t, const open_forward& forward) {
+    busy.insert(forward.workers.begin(), forward.workers.end());
+    return false;
+  });
+  std::size_t late = 0;
+  open_.erase_if([&](std::uint64_t token, open_request& open) {
+    if (busy.contains(open.worker))
+      open.held_until = now + held_time_max;
+    if (open.held_until > now)
+      return false;
+    ++late;
+    forget({token}, open);
+    expired_.insert(open.batches.begin(), open.batches.end());
+    effects.push_back(failed_effect{
+      {token}, {errc::timed_out, "stage '" + name_ + "' held a request for too long"}});
+    return true;
+  });
+  if (late > 0)
+    effects.push_back(log_effect{"stage '" + name_ + "' held " + std::to_string(late)
+                                 + " requests for more than 10 s: they were refused"});
+}
+
+// -- what the stage decides --
+
+/// Calls the stage, and passes on what it decided.
+template <class Event>
+void stage_guard::run(Event event, guard_effects& effects) {
+  try {
+    event();
+  } catch (...) {
+    return breach("failed: " + exception_text(), effects);
+  }
+  for (std::size_t i = 0; i < decided_.list.size(); ++i) { // A breach clears the list.
+    auto effect = std::move(decided_.list[i]);
+    std::visit(
+      [&](auto& x) {
+        if constexpr (requires { take(x, effects); })
+          take(x, effects);
+        else
+          effects.push_back(std::move(x));
+      },
+      effect);
+  }
+  decided_.list.clear();
+}
+
+void stage_guard::take(forward_effect& effect, guard_effects& effects) {
+  if (effect.what.push) {
+    bool is_late = false;
+    for_each_batch(*effect.what.push,
+                   [&](const batch_key& key) { is_late |= expired_.contains(key); });
+    if (is_late)
+      return dropped_.push_back(effect.number); // The stage hears of it with the next tick.
+  }
+  open_forward forward;
+  if (const auto fault = fault_of(effect.what, forward); !fault.empty())
+    return breach(fault, effects);
+  forwards_.add(effect.number.value, std::move(forward));
+  effects.push_back(std::move(effect));
+}
+
+/// Checks a forward and notes its parts. Returns what is wrong with it; empty: nothing.
+std::string stage_guard::fault_of(const request& what, open_forward& forward) {
+  std::string fault;
+  if (what.push)
+    for_each_batch(*what.push, [&](const batch_key& key) {
+      const auto found = batches_.find(key);
+      if (!fault.empty())
+        return;
+      if (found == batches_.end()) {
+        fault = "forwarded " + named(key) + ", which it does not hold";
+        return;
+      }
+      auto& [owner, state] = found->second;
+      if (state == batch_state::under_way || state == batch_state::applied) {
+        fault = "forwarded " + named(key) + " twice";
+        return;
+      }
+      if (state == batch_state::held)
+        std::erase(held_[key.first], std::pair{owner, key.second});
+      state = batch_state::under_way;
+      forward.batches.push_back(key);
+      forward.workers.insert(key.first);
+    });
+  for (const auto& key : forward.batches)
+    if (fault.empty())
+      fault = order_fault(key.first, batches_.at(key).owner);
+  if (!fault.empty() || !what.pull || what.pull->latest)
+    return fault;
+  const auto pulls = [&](const step_header& step) {
+    const auto found = pulls_.find(key_of(step));
+    if (found == pulls_.end() || !fault.empty())
+      return;
+    fault = order_fault(step.worker, {found->second.value + 1});
+    forward.workers.insert(step.worker);
+  };
+  pulls(what.pull->step);
+  for (const auto& other : what.pull->others)
+    pulls(other);
+  return fault;
+}
+
+/// Says which batch of the worker came before `later` and was not forwarded; empty: none.
+std::string stage_guard::order_fault(worker_id worker, request_token later) const {
+  const auto found = held_.find(worker);
+  if (found == held_.end() || found->second.empty() || found->second.front().first >= later)
+    return "";
+  return "kept back " + named({worker, found->second.front().second})
+         + " and forwarded a later request of this worker";
+}
+
+void stage_guard::take(answered_effect& effect, guard_effects& effects) {
+  auto* const open = open_.find(effect.request.value);
+  if (open == nullptr)
+    return; // It was refused, as it was held for too long.
+  if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
+    return breach(fault, effects);
+  forget(effect.request, *open_.extract(effect.request.value));
+  effects.push_back(std::move(effect));
+}
+
+std::string stage_guard::answer_fault(request_token token, const open_request& open,
+                                      const reply& what) const {
+  for (const auto& key : open.batches) {
+    const auto found = batches_.find(key);
+    const bool is_own = found != batches_.end() && found->second.owner == token;
+    if (is_own && found->second.state != batch_state::applied)
+      return "answered " + named(key) + ", which was not applied";
+  }
+  if (!open.batches.empty() && !what.pushed)
+    return "answered " + named(open.batches.front()) + " without a receipt";
+  if (open.pull && !what.pulled)
+    return "answered the pull for " + named(*open.pull) + " without values";
+  return "";
+}
+
+void stage_guard::take(failed_effect& effect, guard_effects& effects) {
+  const auto open = open_.extract(effect.request.value);
+  if (!open)
+    return;
+  forget(effect.request, *open);
+  effects.push_back(std::move(effect));
+}
+
+// -- notes --
+
+void stage_guard::end_forward(forward_id number, batch_state becomes) {
+  const auto ended = forwards_.extract(number.value);
+  for (const auto& key : ended->batches)
+    if (const auto found = batches_.find(key); found != batches_.end())
+      found->second.state = becomes;
+}
+
+/// Drops the notes about a request that ends.
+void stage_guard::forget(request_token token, const open_request& open) {
+  for (const auto& key : open.batches) {
+    if (const auto found = batches_.find(key);
+        found != batches_.end() && found->second.owner == token)
+      batches_.erase(found);
+    std::erase(held_[key.first], std::pair{token, key.second});
+  }
+  if (open.pull)
+    if (const auto found = pulls_.find(*open.pull); found != pulls_.end() && found->second == token)
+      pulls_.erase(found);
+}
+
+void stage_guard::breach(const std::string& what, guard_effects& effects) {
+  broken_ = {errc::contract_broken, "stage '" + name_ + "' " + what};
+  effects.push_back(log_effect{broken_->text});
+  open_.erase_if([&](std::uint64_t token, const open_request&) {
+    effects.push_back(failed_effect{{token}, *broken_});
+    return true;
+  });
+  decided_.list.clear();
+  dropped_.clear();
+  forwards_.clear();
+  batches_.clear();
+  pulls_.clear();
+  held_.clear();
+  expired_.clear();
+}
+
+} // namespace troupe

@@ -1,0 +1,96 @@
+// Runs a stage and checks that it keeps to its contract (stage.hpp). A plain state machine; the
+// caller owns the next kv and the promises.
+#pragma once
+
+#include "actors/protocol/worker/stage.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/growing_map.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+using guard_effect =
+  std::variant<forward_effect, answered_effect, failed_effect, count_effect, log_effect>;
+using guard_effects = std::vector<guard_effect>;
+
+/// Invariants:
+/// (1) each request ends in one answered_effect or failed_effect.
+/// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
+///     text names the stage and the batch; the workers then end the job with it.
+/// (3) a request is refused with `timed_out` if for held_time_max no forward of its worker was
+///     under way. Later effects of the stage for this request are dropped.
+class stage_guard {
+public:
+  /// Longest time that a stage holds a request while no forward of its worker is under way.
+  static constexpr std::chrono::seconds held_time_max{10};
+
+  stage_guard(std::string name, std::unique_ptr<stage_decider> stage);
+
+  /// Takes a request; tokens grow.
+  void ask(request_token token, request what, time_point now, guard_effects& effects);
+  void answered(forward_id number, reply what, time_point now, guard_effects& effects);
+  void failed(forward_id number, const failure& why, time_point now, guard_effects& effects);
+  /// Call it at next_tick(), and about every 500 ms while is_empty() is false.
+  void tick(time_point now, guard_effects& effects);
+  std::optional<time_point> next_tick() const { return stage_->next_tick(); }
+
+  bool is_empty() const { return open_.empty(); }
+  const std::string& name() const { return name_; }
+
+private:
+  using batch_key = std::pair<worker_id, batch_id>;
+  enum class batch_state : std::uint8_t { held, under_way, applied, refused };
+  struct open_batch {
+    request_token owner;
+    batch_state state = batch_state::held;
+  };
+  struct open_request {
+    worker_id worker;
+    std::vector<batch_key> batches; ///< Those of its push.
+    std::optional<batch_key> pull;  ///< The step that pulls.
+    time_point held_until{0};
+  };
+  struct open_forward {
+    std::vector<batch_key> batches;
+    std::set<worker_id> workers;
+  };
+
+  template <class Event>
+  void run(Event event, guard_effects& effects);
+  void expire(time_point now, guard_effects& effects);
+  void take(forward_effect& effect, guard_effects& effects);
+  void take(answered_effect& effect, guard_effects& effects);
+  void take(failed_effect& effect, guard_effects& effects);
+  std::string fault_of(const request& what, open_forward& forward);
+  std::string order_fault(worker_id worker, request_token later) const;
+  std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
+  void end_forward(forward_id number, batch_state becomes);
+  void forget(request_token token, const open_request& open);
+  void breach(const std::string& what, guard_effects& effects);
+
+  std::string name_;
+  std::unique_ptr<stage_decider> stage_;
+  stage_effects decided_;
+  growing_map<open_request> open_;
+  growing_map<open_forward> forwards_;
+  std::map<batch_key, open_batch> batches_;  ///< Those of open_.
+  std::map<batch_key, request_token> pulls_; ///< Those of open_.
+  /// Batches that were not forwarded yet, in the order in which they came.
+  std::map<worker_id, std::vector<std::pair<request_token, batch_id>>> held_;
+  std::set<batch_key> expired_;     ///< Batches of requests that were held for too long.
+  std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
+  std::optional<failure> broken_;
+};
+
+} // namespace troupe

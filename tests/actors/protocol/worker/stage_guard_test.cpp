@@ -1,0 +1,372 @@
+#include "actors/protocol/worker/stage_guard.hpp"
+
+#include "doctest/doctest.h"
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::stage_guard_test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using lines = std::vector<std::string>;
+
+step_header step(std::uint32_t worker, std::uint64_t batch) {
+  return {{worker}, {7}, {1}, {batch}, batch};
+}
+
+push_request push_of(std::uint32_t worker, std::uint64_t batch) {
+  push_request what;
+  what.step = step(worker, batch);
+  return what;
+}
+
+request push(std::uint32_t worker, std::uint64_t batch) {
+  return {push_of(worker, batch), std::nullopt};
+}
+
+request pull(std::uint32_t worker, std::uint64_t batch) {
+  request what;
+  what.pull = pull_request{};
+  what.pull->step = step(worker, batch);
+  return what;
+}
+
+request both(std::uint32_t worker, std::uint64_t pushed, std::uint64_t pulled) {
+  auto what = push(worker, pushed);
+  what.pull = pull(worker, pulled).pull;
+  return what;
+}
+
+reply done(bool pushed, bool pulled) {
+  reply what;
+  if (pushed)
+    what.pushed = push_reply{};
+  if (pulled)
+    what.pulled = pull_reply{};
+  return what;
+}
+
+/// Does what the test says with each event. Keeps requests and the last effects.
+struct scripted final : stage_decider {
+  using handler = std::function<void(request_token, request, stage_effects&)>;
+  using outcome_handler = std::function<void(forward_id, stage_effects&)>;
+
+  void ask(request_token from, request what, time_point, stage_effects& effects) override {
+    if (on_ask)
+      on_ask(from, std::move(what), effects);
+  }
+  void answered(forward_id number, reply, time_point, stage_effects& effects) override {
+    if (on_answered)
+      on_answered(number, effects);
+  }
+  void failed(forward_id number, const failure&, time_point, stage_effects& effects) override {
+    ++failures;
+    if (on_failed)
+      on_failed(number, effects);
+  }
+  void tick(time_point, stage_effects& effects) override {
+    if (on_tick)
+      on_tick(effects);
+  }
+
+  handler on_ask;
+  outcome_handler on_answered, on_failed;
+  std::function<void(stage_effects&)> on_tick;
+  int failures = 0;
+};
+
+struct fixture {
+  fixture() : fixture(std::make_unique<scripted>()) {}
+  explicit fixture(std::unique_ptr<scripted> made)
+      : stage(made.get()), guard("noise", std::move(made)) {}
+
+  template <class Event>
+  lines decide(Event event) {
+    guard_effects effects;
+    event(effects);
+    lines all;
+    for (const auto& effect : effects)
+      all.push_back(std::visit([](const auto& x) { return text(x); }, effect));
+    return all;
+  }
+  lines ask(std::uint64_t token, request what) {
+    return decide([&](auto& effects) { guard.ask({token}, std::move(what), now, effects); });
+  }
+  lines answer(std::uint64_t number, bool pushed = true, bool pulled = false) {
+    return decide(
+      [&](auto& effects) { guard.answered({number}, done(pushed, pulled), now, effects); });
+  }
+  lines fail(std::uint64_t number) {
+    return decide([&](auto& effects) {
+      guard.failed({number}, {errc::rolled_back, "back"}, now, effects);
+    });
+  }
+  lines tick(std::chrono::nanoseconds later) {
+    now += later;
+    return decide([&](auto& effects) { guard.tick(now, effects); });
+  }
+
+  static std::string text(const forward_effect& x) {
+    auto all = "forward " + std::to_string(x.number.value);
+    if (x.what.push)
+      for (const auto& each : x.what.push->steps())
+        all += " push " + std::to_string(each.batch.value);
+    if (x.what.pull)
+      all += " pull " + std::to_string(x.what.pull->step.batch.value);
+    return all;
+  }
+  static std::string text(const answered_effect& x) {
+    return "answer " + std::to_string(x.request.value);
+  }
+  static std::string text(const failed_effect& x) {
+    return "fail " + std::to_string(x.request.value) + " " + to_string(x.why.code);
+  }
+  static std::string text(const count_effect& x) {
+    return "count " + x.name + " " + std::to_string(x.count);
+  }
+  static std::string text(const log_effect& x) { return "log " + x.line; }
+
+  scripted* stage;
+  stage_guard guard;
+  time_point now{100s};
+};
+
+/// Returns the effects of a breach while these requests are open.
+lines breach(const std::string& what, const std::vector<std::uint64_t>& open) {
+  lines all{"log stage 'noise' " + what};
+  for (const auto token : open)
+    all.push_back("fail " + std::to_string(token) + " contract_broken");
+  return all;
+}
+
+/// Lets each request pass, and each answer.
+void pass(fixture& f) {
+  f.stage->on_ask = [](request_token, request what, stage_effects& effects) {
+    effects.forward(std::move(what));
+  };
+}
+
+} // namespace
+
+TEST_CASE("requests and answers pass through a stage that changes nothing") {
+  stage_guard guard{"plain", std::make_unique<pass_through>()};
+  guard_effects effects;
+  guard.ask({1}, both(0, 1, 2), 0s, effects);
+  guard.ask({2}, pull(1, 3), 0s, effects);
+  REQUIRE(effects.size() == 2);
+  CHECK(fixture::text(std::get<forward_effect>(effects[0])) == "forward 1 push 1 pull 2");
+  CHECK(fixture::text(std::get<forward_effect>(effects[1])) == "forward 2 pull 3");
+  effects.clear();
+  guard.failed({2}, {errc::timed_out, "late"}, 0s, effects);
+  guard.answered({1}, done(true, true), 0s, effects);
+  REQUIRE(effects.size() == 2);
+  CHECK(std::get<failed_effect>(effects[0]).request == request_token{2});
+  CHECK(std::get<answered_effect>(effects[1]).request == request_token{1});
+  CHECK(guard.is_empty());
+}
+
+TEST_CASE("what a stage counts and logs is passed on") {
+  fixture f;
+  f.stage->on_ask = [](request_token from, request, stage_effects& effects) {
+    effects.count("dropped", 3);
+    effects.log("a line");
+    effects.refuse(from, {errc::not_ready, "later"});
+  };
+  CHECK(f.ask(1, push(0, 1)) == lines{"count dropped 3", "log a line", "fail 1 not_ready"});
+}
+
+TEST_CASE("a stage may add up batches, and send them alone after a refusal") {
+  fixture f;
+  std::vector<push_request> held;
+  f.stage->on_ask = [&](request_token, request what, stage_effects& effects) {
+    held.push_back(*what.push);
+    if (held.size() < 2)
+      return;
+    auto sum = held[0];
+    sum.others = {held[1].step};
+    effects.forward({sum, std::nullopt});
+  };
+  f.stage->on_failed = [&](forward_id number, stage_effects& effects) {
+    if (number.value == 1)
+      for (const auto& each : held)
+        effects.forward({each, std::nullopt});
+  };
+  f.stage->on_answered = [&](forward_id number, stage_effects& effects) {
+    effects.answer({number.value - 1}, done(true, false));
+  };
+  CHECK(f.ask(1, push(0, 5)).empty());
+  CHECK(f.ask(2, push(1, 6)) == lines{"forward 1 push 5 push 6"});
+  CHECK(f.fail(1) == lines{"forward 2 push 5", "forward 3 push 6"});
+  CHECK(f.answer(2) == lines{"answer 1"});
+  CHECK(f.answer(3) == lines{"answer 2"});
+}
+
+TEST_CASE("a batch that is swallowed is named") {
+  fixture f;
+  f.stage->on_ask = [](request_token from, request, stage_effects& effects) {
+    effects.answer(from, done(true, false));
+  };
+  CHECK(f.ask(1, push(2, 7)) == breach("answered batch 7 of worker 2, which was not applied", {1}));
+  CHECK(f.ask(2, push(2, 8)) == lines{"fail 2 contract_broken"});
+}
+
+TEST_CASE("a batch that is answered before it was applied is named") {
+  fixture f;
+  f.stage->on_ask = [](request_token from, request what, stage_effects& effects) {
+    effects.forward(std::move(what));
+    effects.answer(from, done(true, false));
+  };
+  auto expected = breach("answered batch 7 of worker 2, which was not applied", {1});
+  expected.insert(expected.begin(), "forward 1 push 7");
+  CHECK(f.ask(1, push(2, 7)) == expected);
+}
+
+TEST_CASE("a batch that is forwarded twice is named") {
+  fixture f;
+  pass(f);
+  f.stage->on_tick = [](stage_effects& effects) { effects.forward(push(2, 7)); };
+  f.ask(1, push(2, 7));
+  SUBCASE("while the first is under way") {
+    CHECK(f.tick(1s) == breach("forwarded batch 7 of worker 2 twice", {1}));
+  }
+  SUBCASE("after the first was applied") {
+    CHECK(f.answer(1).empty());
+    CHECK(f.tick(1s) == breach("forwarded batch 7 of worker 2 twice", {1}));
+  }
+  SUBCASE("after the first was refused it may be") {
+    CHECK(f.fail(1).empty());
+    CHECK(f.tick(1s) == lines{"forward 2 push 7"});
+  }
+}
+
+TEST_CASE("a batch that was never asked for is named") {
+  fixture f;
+  f.stage->on_ask = [](request_token, request what, stage_effects& effects) {
+    what.push->step.batch.value += 100;
+    effects.forward(std::move(what));
+  };
+  CHECK(f.ask(1, push(2, 7))
+        == breach("forwarded batch 107 of worker 2, which it does not hold", {1}));
+}
+
+TEST_CASE("a batch of another worker is named") {
+  fixture f;
+  f.stage->on_ask = [](request_token, request what, stage_effects& effects) {
+    what.push->step.worker.value = 3;
+    effects.forward(std::move(what));
+  };
+  CHECK(f.ask(1, push(2, 7))
+        == breach("forwarded batch 7 of worker 3, which it does not hold", {1}));
+}
+
+TEST_CASE("batches that change their order are named") {
+  fixture f;
+  std::vector<request> held;
+  f.stage->on_ask = [&](request_token, request what, stage_effects& effects) {
+    held.push_back(std::move(what));
+    if (held.size() == 2)
+      effects.forward(held[1]);
+  };
+  const std::string fault =
+    "kept back batch 7 of worker 2 and forwarded a later request of this worker";
+  f.ask(1, push(2, 7));
+  SUBCASE("two pushes") { CHECK(f.ask(2, push(2, 8)) == breach(fault, {1, 2})); }
+  SUBCASE("a pull") { CHECK(f.ask(2, pull(2, 8)) == breach(fault, {1, 2})); }
+  SUBCASE("a push of another worker may be sent") {
+    CHECK(f.ask(2, push(3, 8)) == lines{"forward 1 push 8"});
+  }
+}
+
+TEST_CASE("a pull may not leave before the push that came with it") {
+  fixture f;
+  f.stage->on_ask = [&](request_token, request what, stage_effects& effects) {
+    what.push.reset();
+    effects.forward(std::move(what));
+  };
+  CHECK(
+    f.ask(1, both(2, 7, 8))
+    == breach("kept back batch 7 of worker 2 and forwarded a later request of this worker", {1}));
+}
+
+TEST_CASE("an answer has all that was asked for") {
+  fixture f;
+  pass(f);
+  f.ask(1, both(2, 7, 8));
+  f.ask(2, pull(3, 9));
+  SUBCASE("a receipt") {
+    f.stage->on_answered = [](forward_id, stage_effects& effects) {
+      effects.answer({1}, done(false, true));
+    };
+    CHECK(f.answer(1, true, true)
+          == breach("answered batch 7 of worker 2 without a receipt", {1, 2}));
+  }
+  SUBCASE("values") {
+    f.stage->on_answered = [](forward_id, stage_effects& effects) {
+      effects.answer({1}, done(true, false));
+    };
+    CHECK(f.answer(1, true, true)
+          == breach("answered the pull for batch 8 of worker 2 without values", {1, 2}));
+  }
+}
+
+TEST_CASE("a stage that throws is named, and every request fails") {
+  fixture f;
+  pass(f);
+  f.ask(1, push(0, 1));
+  f.stage->on_ask = [](request_token, request, stage_effects&) {
+    throw std::runtime_error{"no such table"};
+  };
+  CHECK(f.ask(2, push(0, 2)) == breach("failed: no such table", {1, 2}));
+  CHECK(f.answer(1).empty());
+  CHECK(f.tick(1s).empty());
+}
+
+TEST_CASE("a request that is held for 10 s is refused, and comes again") {
+  fixture f;
+  std::vector<std::pair<request_token, request>> held;
+  f.stage->on_ask = [&](request_token from, request what, stage_effects&) {
+    held.emplace_back(from, std::move(what));
+  };
+  f.ask(1, push(0, 1));
+  f.ask(2, pull(1, 2));
+  CHECK(f.tick(9999ms).empty());
+  CHECK(f.tick(1ms)
+        == lines{"fail 1 timed_out", "fail 2 timed_out",
+                 "log stage 'noise' held 2 requests for more than 10 s: they were refused"});
+  SUBCASE("a late forward is dropped, and fails") {
+    f.stage->on_tick = [&](stage_effects& effects) { effects.forward(held[0].second); };
+    CHECK(f.tick(1s).empty());
+    CHECK(f.stage->failures == 1);
+  }
+  SUBCASE("a late answer is dropped") {
+    f.stage->on_tick = [&](stage_effects& effects) { effects.answer({1}, done(true, false)); };
+    CHECK(f.tick(1s).empty());
+  }
+  SUBCASE("the batch that comes again is a new one") {
+    pass(f);
+    CHECK(f.ask(3, push(0, 1)) == lines{"forward 1 push 1"});
+  }
+}
+
+TEST_CASE("a request behind a forward of its worker is not held by the stage") {
+  fixture f;
+  pass(f);
+  f.ask(1, push(0, 1));
+  f.stage->on_ask = {};
+  f.ask(2, pull(0, 2));
+  for (int i = 0; i < 60; ++i)
+    CHECK(f.tick(500ms).empty());
+  f.stage->on_answered = [](forward_id, stage_effects& effects) {
+    effects.answer({1}, done(true, false));
+  };
+  CHECK(f.answer(1) == lines{"answer 1"});
+  CHECK(f.tick(9s).empty());
+  CHECK(f.tick(1s).size() == 2);
+}
+
+} // namespace troupe::stage_guard_test
