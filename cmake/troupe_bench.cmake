@@ -121,7 +121,7 @@ troupe_add_bench_test(push_pull.freeze push_pull
 troupe_add_bench(store local_bench ${bench}/store/allocations.cpp)
 target_link_libraries(local_bench PRIVATE troupe_bench_store)
 troupe_add_bench_test(local_bench local_bench
-  ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
+  ROWS "server actor" "1 stage before it" "3 stages before it" "plain calls" BELOW allocated_bytes=65536
   ARGUMENTS --rounds 1 --sizes 4096,4194304)
 
 # -- link_kills ----------------------------------------------------------------

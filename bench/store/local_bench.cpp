@@ -1,8 +1,10 @@
-// Measures messages within one process: a worker's pushes to a server actor and its pulls, next to
-// plain calls of the kernel that the server runs. Also counts the allocations of a message, which
-// must not grow with the tensor: tensors come from pools and are handed over by reference.
+// Measures messages within one process: a worker's pushes to a server actor and its pulls, also
+// through stages that change no request, next to plain calls of the kernel that the server runs.
+// Also counts the allocations of a message, which must not grow with the tensor: tensors come from
+// pools and are handed over by reference.
 #include "actors/graph/launch/actor_config.hpp"
 #include "base/buffer.hpp"
+#include "actors/roles/worker/stage_actor.hpp"
 #include "bench/checksum.hpp"
 #include "bench/child.hpp"
 #include "bench/options.hpp"
@@ -42,6 +44,8 @@ namespace troupe::bench {
 namespace {
 
 constexpr const char* actor_name = "server actor";
+constexpr const char* one_stage_name = "1 stage before it";
+constexpr const char* three_stages_name = "3 stages before it";
 constexpr const char* call_name = "plain calls";
 
 struct options : common_options {
@@ -55,16 +59,18 @@ public:
   virtual void run(operation what, round_trips& trips) = 0;
 };
 
-/// A server with one table, and an actor that asks it.
+/// A server with one table, stages in front of it, and an actor that asks the first one.
 class actors final : public contestant {
 public:
-  explicit actors(std::size_t floats)
+  actors(std::size_t floats, std::size_t stages)
       : job_(one_table_job(floats, 1, 1)), requests_(job_, 0, true), pool_(),
         gradient_(pool_.floats(floats)), server_(spawn_serving(system_, job_, 0, {})),
         client_(system_.spawn([](caf::event_based_actor* self) -> caf::behavior {
           return {[self](const task& next) { next(self); }};
         })) {
     std::fill_n(gradient_.get(), floats, 1.0f);
+    for (std::size_t i = 0; i < stages; ++i)
+      asked_ = spawn_stage(system_, {.name = "plain"}, std::make_unique<pass_through>(), asked_);
   }
   ~actors() override {
     caf::anon_send_exit(client_, caf::exit_reason::user_shutdown);
@@ -88,7 +94,7 @@ private:
         push = requests_.next_push(gradient_);
       else
         pull = requests_.whole();
-      ask(self, server_, std::move(push), std::move(pull),
+      ask(self, asked_, std::move(push), std::move(pull),
           [this, self, what, number, &trips](const kv_answer& answer) {
             if (answer.failed) {
               fmt::print(stderr, "local_bench: {}\n", answer.failed->text);
@@ -112,6 +118,7 @@ private:
   buffer_pool pool_;
   std::shared_ptr<float> gradient_;
   server_handle server_;
+  kv asked_ = server_;
   caf::actor client_;
   std::promise<void> ended_;
   std::uint64_t sum_ = 0;
@@ -178,7 +185,11 @@ void measure_case(const options& chosen, std::size_t bytes, std::size_t window) 
     std::clamp<std::size_t>(bytes_a_run / bytes, 8, chosen.full ? 50'000 : 1'000);
   std::vector<std::pair<std::string, std::unique_ptr<contestant>>> entries;
   if (chosen.wants(actor_name))
-    entries.emplace_back(actor_name, std::make_unique<actors>(bytes / sizeof(float)));
+    entries.emplace_back(actor_name, std::make_unique<actors>(bytes / sizeof(float), 0));
+  if (chosen.wants(one_stage_name))
+    entries.emplace_back(one_stage_name, std::make_unique<actors>(bytes / sizeof(float), 1));
+  if (chosen.wants(three_stages_name))
+    entries.emplace_back(three_stages_name, std::make_unique<actors>(bytes / sizeof(float), 3));
   if (chosen.wants(call_name))
     entries.emplace_back(call_name, std::make_unique<calls>(bytes / sizeof(float)));
   std::vector<row> rows;
@@ -213,7 +224,7 @@ void measure_case(const options& chosen, std::size_t bytes, std::size_t window) 
 int run(int argc, char** argv) {
   options chosen;
   CLI::App app{"How fast updates and queries go to a server within one process.", "local_bench"};
-  declare(app, chosen, {actor_name, call_name});
+  declare(app, chosen, {actor_name, one_stage_name, three_stages_name, call_name});
   app.add_option("--windows", chosen.windows, "Messages under way at a time")
     ->delimiter(',')
     ->check(CLI::Range(1, 1024))

@@ -43,8 +43,7 @@ struct left_out_effect {
   worker_id worker;
 };
 
-using reducer_effect =
-  std::variant<sum_effect, left_out_effect, answered_effect, failed_effect>;
+using reducer_effect = std::variant<sum_effect, left_out_effect, answered_effect, failed_effect>;
 using reducer_effects = std::vector<reducer_effect>;
 
 /// Collects the requests of one process's workers in rounds. A round ends when each expected worker
