@@ -2,9 +2,9 @@
 // with the caller.
 #pragma once
 
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/push_pull.hpp"
-#include "base/error.hpp"
 
 #include <cstdint>
 

@@ -24,7 +24,7 @@ struct forward_effect {
   forward_id number;
   request what;
 };
-/// Add to a counter of the stage, which the report has by this name.
+/// Add to the counter of this name, which belongs to the stage.
 struct count_effect {
   std::string name;
   std::uint64_t count = 0;

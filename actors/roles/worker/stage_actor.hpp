@@ -19,7 +19,8 @@ struct stage_options {
   std::string name; ///< For messages.
   /// Called on the actor's thread. May be null.
   log_sink log{};
-  /// Takes the counts of the stage, on the actor's thread. May be null.
+  /// Takes the counts of the stage, on the actor's thread. Null: the counts are dropped, as in all
+  /// runs so far.
   std::function<void(const std::string& name, std::uint64_t count)> count{};
   /// True: the stage may block, such as one that waits for devices. Other actors then go on.
   bool own_thread = false;
