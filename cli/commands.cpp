@@ -1,6 +1,7 @@
 #include "cli/commands.hpp"
 
 #include "actors/graph/options/help_text.hpp"
+#include "base/command_line.hpp"
 #include "base/quote.hpp"
 #include "base/system/standard_output.hpp"
 #include "cli/certs.hpp"
@@ -32,8 +33,12 @@ int run_commands(int argc, char** argv) {
                                       chaos_command(app),  plan_command(app)};
   try {
     const auto is_called = [&](const auto& each) { return each.words->get_name() == argv[1]; };
-    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called))
-      throw CLI::ArgumentMismatch{fmt::format("no command '{}'", argv[1])};
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called)) {
+      std::vector<std::string> names;
+      for (const auto& each : commands)
+        names.push_back(each.words->get_name());
+      throw CLI::ArgumentMismatch{"no command " + quote(argv[1]) + proposal(argv[1], names)};
+    }
     app.parse(argc, argv);
     for (const auto& each : commands) {
       if (!each.words->parsed())
@@ -54,7 +59,7 @@ int run_commands(int argc, char** argv) {
     const auto chosen = app.get_subcommands();
     const auto words = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
     fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words,
-               printable(with_short_words(problem.what())));
+               printable(problem_text(chosen.empty() ? app : *chosen.front(), problem)));
     return 2; // A bad command line is 2 in every program of Troupe.
   } catch (const std::exception& problem) {
     fmt::print(stderr, "troupe: {}\n", printable(problem.what()));

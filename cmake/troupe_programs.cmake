@@ -62,4 +62,4 @@ target_link_libraries(troupe_sim PRIVATE Troupe::serialization
 
 # -- what scripts/demo builds --------------------------------------------------
 
-add_custom_target(demo DEPENDS async_sgd troupe)
+add_custom_target(demo DEPENDS async_sgd fit_line troupe)

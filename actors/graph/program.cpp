@@ -7,6 +7,7 @@
 #include "actors/graph/options/help_text.hpp"
 #include "actors/graph/replay/replay_run.hpp"
 #include "actors/graph/run_failed.hpp"
+#include "base/command_line.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
 #include "base/quote.hpp"
@@ -31,8 +32,6 @@ namespace troupe {
 
 namespace {
 
-constexpr int bad_command_line = 2;
-
 int complain(const std::string& name, const std::string& what, int status) {
   const auto line = fmt::format("{}: {}\n", name, printable(with_limits(what)));
   std::fputs(line.c_str(), stderr); // This must not throw on a full disk.
@@ -43,6 +42,16 @@ int complain(const std::string& name, const std::string& what, int status) {
 std::string member_of(const std::string& child) {
   const auto who = parse_child(child);
   return who ? to_string(process_of(who->self)) : "";
+}
+
+/// Calls the user's function, in which std::invalid_argument means an option's value.
+graph described_by(const std::function<graph(const run_options&)>& describe,
+                   const run_options& options) {
+  try {
+    return describe(options);
+  } catch (const std::invalid_argument& wrong) {
+    throw run_failed{wrong.what(), bad_command_line};
+  }
 }
 
 int with_output_written(const std::string& name, int status) {
@@ -107,7 +116,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return with_output_written(name_, EXIT_SUCCESS);
   } catch (const CLI::ParseError& problem) {
     return complain(name_,
-                    fmt::format("{} (see {} --help)", with_short_words(problem.what()), name_),
+                    fmt::format("{} (see {} --help)", problem_text(*command_line_, problem), name_),
                     bad_command_line);
   }
   end_where_resources_lack(
@@ -121,7 +130,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto build = [&] {
-    auto described = describe(options_);
+    auto described = described_by(describe, options_);
     if (auto valid = described.validate(); !valid)
       throw std::runtime_error{valid.error().text};
     return described;

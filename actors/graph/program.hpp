@@ -40,7 +40,8 @@ public:
   /// Parses the command line, then plays the part of this process: the launcher that the user
   /// started, or one of the processes that it starts with the same command line.
   /// `describe` is called after the parse, in the launcher and in each worker. If it throws, the
-  /// user reads its text. It must give the same graph for the same command line.
+  /// user reads its text; std::invalid_argument is for an option's value. It must give the same
+  /// graph for the same command line.
   /// Returns the exit status: 0 done; 1 failed; 2 a bad command line; 128 + n ended by signal n.
   int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
 

@@ -2,6 +2,7 @@
 // each seed. It is built with planted mistakes (actors/protocol/mutation.hpp), one of which can be
 // enabled at a time.
 #include "actors/protocol/mutation.hpp"
+#include "base/command_line.hpp"
 #include "base/quote.hpp"
 #include "cli/sim/chain_world.hpp"
 #include "cli/sim/histories.hpp"
@@ -228,7 +229,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& problem) {
-    fmt::print(stderr, "troupe sim: {} (see troupe sim --help)\n", problem.what());
+    fmt::print(stderr, "troupe sim: {} (see troupe sim --help)\n",
+               printable(problem_text(app, problem)));
     return 2;
   }
   if (!options.mutant.empty() && !plant(options.mutant)) {

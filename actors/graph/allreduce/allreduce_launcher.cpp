@@ -58,11 +58,12 @@ public:
         job_(make_job(name, described, options_)), statistics_(job_), console_(name) {}
 
   int run() {
-    required(validate(job_));
+    required(check_options(options_, job_), bad_command_line);
     for (const auto& table : job_.tables)
       if (table.is_sparse())
         throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
-                         + "' is sparse: use --sync bsp with servers"};
+                           + "' is sparse: use --sync bsp with servers",
+                         bad_command_line};
     required(check_outputs(options_, graph_.files()));
     started_at_ = steady_now();
     try {

@@ -75,7 +75,7 @@ public:
   }
 
   int run() {
-    required(validate(job_));
+    required(check_options(options_, job_), bad_command_line);
     if (is_main())
       required(check_outputs(options_, graph_.files()));
     certificates_ = required(load_certificates(options_));

@@ -124,21 +124,6 @@ std::set<role> roles_here(const run_options& options) {
   return here;
 }
 
-/// Checks that the files can hold the job's parameters. Errors: invalid_argument.
-result<void> check_tensor_files(const run_options& options, const job_spec& job) {
-  if (options.export_file || options.import_file)
-    for (const auto& table : job.tables)
-      if (table.is_sparse())
-        return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
-                                          + table.name
-                                          + "' is sparse: use --checkpoint and --resume"};
-  if (options.export_file && options.export_file->extension() == ".npy" && job.tables.size() != 1)
-    return {errc::invalid_argument,
-            "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
-              + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
-  return {};
-}
-
 /// Prepares directories that have names. After an error `made` has the locks taken so far.
 result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
   const bool needs_run_directory = options.needs_run_directory();
@@ -199,6 +184,24 @@ std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t p
   return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
 }
 
+result<void> check_options(const run_options& options, const job_spec& job) {
+  if (auto valid = validate(job); !valid)
+    return valid;
+  if (options.export_file || options.import_file)
+    for (const auto& table : job.tables)
+      if (table.is_sparse())
+        return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
+                                          + table.name
+                                          + "' is sparse: use --checkpoint and --resume"};
+  if (options.export_file && options.export_file->extension() == ".npy" && job.tables.size() != 1)
+    return {errc::invalid_argument,
+            "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
+              + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
+  if (auto fits = compression_of(options, job); !fits)
+    return fits.error();
+  return {};
+}
+
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   auto& run = options.run_directory;
@@ -207,10 +210,6 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   const bool is_new = is_unnamed || !std::filesystem::exists(run, none);
   const bool needs_directory = options.needs_run_directory();
   prepared_directories made;
-  if (auto fit = check_tensor_files(options, job); !fit)
-    return fit.error();
-  if (auto fits = compression_of(options, job); !fits)
-    return fits.error();
   if (auto remark = remark_on_compression(options, job); !remark.empty())
     made.remarks.push_back(std::move(remark));
   if (run.empty()) {

@@ -17,6 +17,9 @@
 
 namespace troupe {
 
+/// Checks that the job is valid and that the options fit its tables. Errors: invalid_argument.
+result<void> check_options(const run_options& options, const job_spec& job);
+
 struct prepared_directories {
   std::vector<storage::directory_lock> locks; ///< Locks of the run and checkpoint directories.
   std::vector<std::string> remarks;           ///< Lines for the user.

@@ -1,0 +1,51 @@
+// Explains command lines that CLI11 cannot parse.
+#pragma once
+
+#include "base/near_name.hpp"
+#include "base/quote.hpp"
+
+#include "CLI/CLI.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// Returns "; did you mean 'NAME'?" if one of `names` is near to `word`, else an empty text.
+inline std::string proposal(std::string_view word, std::span<const std::string> names) {
+  const auto near = near_name(word, names);
+  return near.empty() ? "" : "; did you mean " + quote(near) + "?";
+}
+
+/// Returns the options of `app` and of its groups that its help names, each with its dashes.
+inline std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options())
+    if (!option->get_group().empty()) // Others are internal.
+      for (const auto& name : option->get_lnames())
+        names.push_back("--" + name);
+  for (const auto* group : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (group->get_name().empty())
+      std::ranges::copy(option_names(*group), std::back_inserter(names));
+  return names;
+}
+
+/// Returns what is wrong with a command line that `app`, a program or a command, did not parse. For
+/// an unknown option it proposes one with a similar name.
+inline std::string problem_text(const CLI::App& app, const CLI::ParseError& problem) {
+  const auto unknown = app.remaining(true);
+  if (unknown.empty() || dynamic_cast<const CLI::ExtrasError*>(&problem) == nullptr)
+    return with_short_words(problem.what());
+  const auto option = std::ranges::find_if(
+    unknown, [](const auto& word) { return word.size() > 1 && word.starts_with('-'); });
+  if (option == unknown.end())
+    return "unexpected argument " + quote(unknown.front());
+  const auto word = option->substr(0, option->find('='));
+  return "no option " + quote(word) + proposal(word, option_names(app));
+}
+
+} // namespace troupe
