@@ -35,7 +35,7 @@ MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
 # Order of folders in a room, bottom to top. Without an order, they may include one another.
 INNER = {
     "actors/transport": ["streams", "frames", ""],
-    "actors/graph": ["options", "", "report", "replay", "launch", "allreduce"],
+    "actors/graph": ["nodes", "options", "", "report", "replay", "launch", "allreduce"],
 }
 # Rooms whose folders may not include each other: a header that two need is in the room itself.
 APART = ["actors/protocol", "actors/roles"]
@@ -49,9 +49,8 @@ FILES_MAX = 40  # The most files in one folder.
 FUNCTION_LINES_MAX = 70
 # Files with longer functions, and the length of the longest. Only lower these numbers.
 LONG_FUNCTIONS = {
-    "actors/graph/launch/local_cluster.cpp": 88,
-    "actors/graph/options/options.cpp": 228,
-    "actors/graph/options/options_validate.cpp": 138,
+    "actors/graph/launch/local_cluster.cpp": 85,
+    "actors/graph/options/options.cpp": 226,
     "examples/02_async_sgd/data/digits.cpp": 124,
 }
 # The most sentences that begin as fragments (%), and pronouns without a subject (in 1,000 words), by

@@ -1,54 +1,25 @@
 #include "actors/graph/graph.hpp"
 
+#include "base/quote.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <iterator>
+
 namespace troupe {
 
-graph::servers_node graph::servers(std::vector<table_spec> tables) {
-  if (!tables_.empty())
-    note_mistake("graph::servers was called twice: give all tables to one call");
-  tables_ = std::move(tables);
-  servers_node made;
-  made.owner_ = this;
-  return made;
-}
-
-graph::workers_node graph::workers(std::uint64_t samples, trainer_factory make) {
-  numbered_trainer_factory alike;
-  if (make)
-    alike = [make = std::move(make)](std::uint32_t) { return make(); };
-  return workers(samples, std::move(alike));
-}
-
-trainer_factory graph::make_trainer(std::uint32_t worker) const {
-  return [make = make_trainer_, worker] { return make(worker); };
-}
-
-graph::workers_node graph::workers(std::uint64_t samples, numbered_trainer_factory make) {
-  if (make_trainer_)
-    note_mistake("graph::workers was called twice: all workers of a graph are alike");
-  samples_ = samples;
-  make_trainer_ = std::move(make);
-  return workers_node{*this};
-}
-
-graph::evaluator_node graph::evaluator(evaluator_factory make) {
-  if (make_evaluator_)
-    note_mistake("graph::evaluator was called twice: a graph has one evaluator");
-  make_evaluator_ = std::move(make);
-  return evaluator_node{*this};
-}
-
-void graph::workers_node::into(const servers_node& target) {
-  owner_.workers_wired_ = owner_.owns(target);
-}
-
-void graph::evaluator_node::of(const servers_node& target) {
-  owner_.evaluator_wired_ = owner_.owns(target);
-}
-
-bool graph::owns(const servers_node& target) {
-  if (target.owner_ != nullptr && target.owner_ != this)
-    note_mistake("the graph's nodes lead to the servers of another graph");
-  return target.owner_ == this;
+void graph::note_name(const std::string& name, std::string_view what) {
+  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  if (name.empty() || name.find_first_not_of(characters) != std::string::npos)
+    note_mistake(
+      fmt::format("{} is no name of a {}: use the characters a-z, 0-9 and _", quote(name), what));
+  else if (name.size() > node_name_max)
+    note_mistake(fmt::format("the name of the {} {} has {} characters: use at most {}", what,
+                             quote(name), name.size(), node_name_max));
+  else if (std::ranges::find(names_, name) != names_.end())
+    note_mistake(fmt::format("two parts of the graph are named {}: rename one", quote(name)));
+  names_.push_back(name);
 }
 
 void graph::note_mistake(const std::string& what) {
@@ -56,18 +27,117 @@ void graph::note_mistake(const std::string& what) {
     mistake_ = what;
 }
 
-result<void> graph::validate() const {
-  if (!mistake_.empty())
-    return {errc::invalid_argument, mistake_};
-  if (tables_.empty())
-    return {errc::invalid_argument, "the graph has no servers with tables: call graph::servers"};
-  if (!make_trainer_)
-    return {errc::invalid_argument, "the graph has no workers: call graph::workers"};
-  if (!workers_wired_)
-    return {errc::invalid_argument, "the graph's workers lead nowhere: call .into(servers)"};
-  if (make_evaluator_ && !evaluator_wired_)
-    return {errc::invalid_argument, "the graph's evaluator sees no parameters: call .of(servers)"};
+void graph::add_to(edge& path, stage next) {
+  note_name(next.name(), "stage");
+  path.stages.push_back(std::move(next));
+}
+
+void graph::add_to(edge& path, stage_list next) {
+  for (auto& each : next)
+    add_to(path, std::move(each));
+}
+
+void graph::end(edge& path, const graph* owner, const std::string& store) {
+  if (owner != this)
+    note_mistake(path.source + " leads to a node of another graph");
+  if (path.store)
+    note_mistake(path.source + " has two paths: call into() once");
+  path.store = store;
+}
+
+namespace {
+
+result<void> check_tables(const std::vector<graph::named<any_store>>& stores) {
+  for (const auto& store : stores)
+    if (store.what.tables().empty())
+      return {errc::invalid_argument, store.name + " has no tables: give it one or more"};
+  for (std::size_t i = 0; i < stores.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      for (const auto& one : stores[i].what.tables())
+        for (const auto& other : stores[j].what.tables())
+          if (one.name == other.name)
+            return {errc::invalid_argument,
+                    fmt::format("{} and {} both have a table {}: a table lives in one store",
+                                stores[j].name, stores[i].name, quote(one.name))};
   return {};
+}
+
+/// Checks the order of stages: those of the trainer, those of single batches, a reducer, a codec.
+result<void> check_order(const graph::edge& path) {
+  const stage* reducer = nullptr;
+  const stage* codec = nullptr;
+  const stage* actor = nullptr; // The first stage that is an actor.
+  for (const auto& next : path.stages) {
+    const auto* const own = next.get<stage::of_program>();
+    const bool of_trainer = next.get<stage::of_trainer>() != nullptr;
+    const auto wrong = [&](const char* text, const stage* other) {
+      return result<void>{errc::invalid_argument,
+                          fmt::format(fmt::runtime(text), next.name(), other ? other->name() : "")};
+    };
+    if (of_trainer && actor)
+      return wrong(
+        "{} changes gradients on the trainer's thread and stands behind {}: put it first", actor);
+    if (codec && next.get<reduce>())
+      return wrong("{1} stands before {0}, which cannot add up packed gradients: put {1} last",
+                   codec);
+    if (codec)
+      return wrong("{1} stands before {0}, which cannot read packed gradients: put {1} last",
+                   codec);
+    if (reducer && next.get<reduce>())
+      return wrong("{} and {} both add up gradients: leave one out", reducer);
+    if (own && !own->promises.takes_sums && reducer)
+      return wrong("{} works on single batches and stands behind {}, which adds them up: put it "
+                   "before, or declare traits::takes_sums",
+                   reducer);
+    const bool callable = own          ? static_cast<bool>(own->make)
+                          : of_trainer ? static_cast<bool>(next.get<stage::of_trainer>()->change)
+                                       : true;
+    if (!callable)
+      return wrong("{} has an empty function", nullptr);
+    if (next.get<reduce>())
+      reducer = &next;
+    if (next.get<compress>())
+      codec = &next;
+    if (!of_trainer && !actor)
+      actor = &next;
+  }
+  return {};
+}
+
+} // namespace
+
+result<void> graph::validate() const {
+  const auto wrong = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  if (!mistake_.empty())
+    return wrong(mistake_);
+  if (stores_.empty())
+    return wrong("the graph has no store: add servers with tables");
+  if (workers_.empty())
+    return wrong("the graph has no workers: add troupe::workers");
+  if (auto fine = check_tables(stores_); !fine)
+    return fine;
+  if (workers_.size() > 1)
+    return wrong(fmt::format("{} and {} are both workers: a graph has one node of workers",
+                             workers_[0].name, workers_[1].name));
+  if (evaluators_.size() > 1)
+    return wrong(fmt::format("{} and {} are both evaluators: a graph has one so far",
+                             evaluators_[0].name, evaluators_[1].name));
+  if (stores_.size() > 1)
+    return wrong(fmt::format("{} and {} are both stores: a graph has one so far", stores_[0].name,
+                             stores_[1].name));
+  const auto& source = workers_.front();
+  if (!source.what.make)
+    return wrong(source.name + " makes no trainers: set workers::make");
+  if (!source.path.store)
+    return wrong(fmt::format("{0} asks no store: call {0}.into(...)", source.name));
+  for (const auto& each : evaluators_)
+    if (each.what.make && !each.path.store)
+      return wrong(fmt::format("{0} asks no store: call {0}.into(...)", each.name));
+    else if (!each.what.make)
+      return wrong(each.name + " makes no evaluator: set evaluate::make");
+  return check_order(source.path);
 }
 
 } // namespace troupe

@@ -1,105 +1,184 @@
-// Describes a program: tables on servers, workers in front of them, an evaluator of the result.
-// program::run carries the description out, in one process or in many.
+// Describes a program as a graph: stores of tables, sources that ask them, and stages between them.
+// A graph is a value. lower() makes a plan of it, which processes, threads and simulations run.
 #pragma once
 
-#include "actors/roles/worker/worker_actor.hpp"
-#include "actors/training/trainer.hpp"
-#include "serialization/job.hpp"
+#include "actors/graph/nodes/nodes.hpp"
+#include "actors/graph/nodes/path.hpp"
+#include "base/error.hpp"
 
+#include <concepts>
+#include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace troupe {
 
-/// Makes the trainer of worker `worker`.
-using numbered_trainer_factory = std::function<std::unique_ptr<trainer>(std::uint32_t worker)>;
+class graph;
+
+/// The most characters of the name of a node or of a stage.
+constexpr std::size_t node_name_max = 10;
+
+/// A handle of a node. It is valid for the graph that made it, as long as that is not moved.
+template <class Node>
+class node {
+public:
+  /// Leads a source to a store: `path` has stages and lists of stages, from the source on, and the
+  /// node of a store at the end. An evaluator has no stages.
+  template <class... Path>
+  void into(Path&&... path);
+
+  const std::string& name() const { return name_; }
+
+private:
+  friend class graph;
+  template <class>
+  friend class node;
+  node(graph& owner, std::size_t index, std::string name)
+      : owner_(&owner), index_(index), name_(std::move(name)) {}
+
+  graph* owner_;
+  std::size_t index_; ///< Among the nodes of its kind.
+  std::string name_;
+};
 
 /// ~~~
 /// troupe::graph g;
-/// auto parameters = g.servers(tables);
-/// g.workers(60'000, make_trainer).into(parameters);
-/// g.evaluator(make_evaluator).of(parameters);
+/// auto model = g.add("model", options.store(tables));
+/// g.add("learners", options.workers_of(60'000, make_trainer)).into(options.stages(), model);
+/// g.add("test", troupe::evaluate{make_evaluator}).into(model);
 /// ~~~
 ///
-/// Wiring mistakes (no servers, workers that lead nowhere, a node of another graph) are errors of
-/// validate(), never hangs.
+/// Wiring mistakes that types cannot show (two nodes of one name, workers that lead nowhere) are
+/// errors of validate() in one line, before any process starts.
 class graph {
 public:
-  /// Stands for the kv in front of all servers.
-  class servers_node {
-    friend class graph;
-    const graph* owner_ = nullptr;
+  /// A path: it leads from a source through stages, in order, to a store.
+  struct edge {
+    std::string source;
+    stage_list stages = {};
+    std::optional<std::string> store = {}; ///< Nullopt: into() was not called.
+  };
+  template <class Node>
+  struct named {
+    std::string name;
+    Node what;
+    edge path = {}; ///< Of a source.
   };
 
-  class workers_node {
-  public:
-    void into(const servers_node& target);
-
-  private:
-    friend class graph;
-    explicit workers_node(graph& owner) : owner_(owner) {}
-    graph& owner_;
-  };
-
-  class evaluator_node {
-  public:
-    void of(const servers_node& target);
-
-  private:
-    friend class graph;
-    explicit evaluator_node(graph& owner) : owner_(owner) {}
-    graph& owner_;
-  };
-
-  servers_node servers(std::vector<table_spec> tables);
-  /// Adds the workers. `samples`: samples of one pass over the training data. `make` is called on
-  /// each worker's thread.
-  workers_node workers(std::uint64_t samples, trainer_factory make);
-  /// Adds workers that differ, such as workers with devices of their own.
-  workers_node workers(std::uint64_t samples, numbered_trainer_factory make);
-  /// Adds an evaluation after each pass. The launcher calls `make` once, on a separate thread, at
-  /// the first evaluation.
-  evaluator_node evaluator(evaluator_factory make);
+  /// Adds a node. `name`: unique, of the characters [a-z0-9_], at most `node_name_max`.
+  template <class Node>
+  requires is_store<Node> || is_source<Node> node<Node> add(std::string name, Node what) {
+    note_name(name, "node");
+    if constexpr (is_store<Node>) {
+      stores_.push_back({name, any_store{std::move(what)}});
+      return {*this, stores_.size() - 1, std::move(name)};
+    } else if constexpr (std::same_as<Node, workers>) {
+      workers_.push_back({name, std::move(what), {name}});
+      return {*this, workers_.size() - 1, std::move(name)};
+    } else {
+      evaluators_.push_back({name, std::move(what), {name}});
+      return {*this, evaluators_.size() - 1, std::move(name)};
+    }
+  }
 
   /// Sets a text that identifies the training data, such as a checksum; at most 40 printable ASCII
   /// characters. It is part of the job's name, so workers with other data are refused, and so is a
   /// checkpoint of other data.
   void dataset_id(std::string text) { data_ = std::move(text); }
-
   /// Adds a line for the user at the start, such as a remark on the data.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }
   /// Names a file from which the graph was made; the run must not overwrite it.
   void reads(std::filesystem::path file) { files_.push_back(std::move(file)); }
 
+  /// Returns the first mistake of the wiring in one line. Errors: invalid_argument.
   result<void> validate() const;
 
-  const std::vector<table_spec>& tables() const { return tables_; }
-  std::uint64_t samples() const { return samples_; }
+  const std::vector<named<any_store>>& stores() const { return stores_; }
+  const std::vector<named<workers>>& sources() const { return workers_; }
+  const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
   const std::string& data() const { return data_; }
   const std::vector<std::string>& remarks() const { return remarks_; }
   const std::vector<std::filesystem::path>& files() const { return files_; }
-  trainer_factory make_trainer(std::uint32_t worker) const;
-  const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
 private:
-  /// Returns whether nodes of this graph may lead to `target`.
-  bool owns(const servers_node& target);
-  void note_mistake(const std::string& what);
+  template <class>
+  friend class node;
 
-  std::vector<table_spec> tables_;
-  std::uint64_t samples_ = 0;
+  void note_name(const std::string& name, std::string_view what);
+  void note_mistake(const std::string& what);
+  void add_to(edge& path, stage next);
+  void add_to(edge& path, stage_list next);
+  void end(edge& path, const graph* owner, const std::string& store);
+
+  std::vector<named<any_store>> stores_;
+  std::vector<named<workers>> workers_;
+  std::vector<named<evaluate>> evaluators_;
   std::string data_;
   std::vector<std::string> remarks_;
   std::vector<std::filesystem::path> files_;
-  numbered_trainer_factory make_trainer_;
-  evaluator_factory make_evaluator_;
-  bool workers_wired_ = false;
-  bool evaluator_wired_ = false;
-  std::string mistake_; ///< The first mistake that no later call can correct.
+  std::vector<std::string> names_; ///< Of nodes and stages that programs named.
+  std::string mistake_;            ///< The first mistake that no later call can correct.
 };
+
+namespace detail {
+
+template <class Part>
+struct store_node : std::false_type {};
+template <class Store>
+struct store_node<node<Store>> : std::bool_constant<is_store<Store>> {};
+template <class Part>
+struct any_node : std::false_type {};
+template <class Node>
+struct any_node<node<Node>> : std::true_type {};
+template <class Part>
+concept path_part = std::convertible_to<Part, stage> || std::convertible_to<Part, stage_list>;
+
+} // namespace detail
+
+template <class Node>
+template <class... Path>
+void node<Node>::into(Path&&... path) {
+  using namespace detail;
+  constexpr std::size_t stores = (0 + ... + store_node<std::remove_cvref_t<Path>>::value);
+  constexpr bool sources = (false || ...
+                            || (any_node<std::remove_cvref_t<Path>>::value
+                                && !store_node<std::remove_cvref_t<Path>>::value));
+  constexpr bool known =
+    (true && ... && (any_node<std::remove_cvref_t<Path>>::value || path_part<Path>));
+  constexpr bool is_last = [] {
+    bool last = false;
+    ((last = store_node<std::remove_cvref_t<Path>>::value), ...);
+    return last;
+  }();
+  static_assert(is_source<Node>, "a store asks no other node: call into() of workers or evaluate");
+  static_assert(known, "a path has stages, lists of stages, and the node of a store at its end");
+  static_assert(!sources, "workers and evaluate ask stores: a path cannot lead to them");
+  static_assert(stores > 0, "the path ends in no store: give the node of a store last");
+  static_assert(stores == 0 || is_last, "a store ends a path: give its node last");
+  static_assert(stores <= 1, "a path has one store");
+  static_assert(!std::same_as<Node, evaluate> || sizeof...(Path) == 1,
+                "an evaluator reads the values of a store: its path has no stages");
+  if constexpr (is_source<Node> && known && !sources && stores == 1 && is_last) {
+    auto& mine = [this]() -> graph::edge& {
+      if constexpr (std::same_as<Node, workers>)
+        return owner_->workers_[index_].path;
+      else
+        return owner_->evaluators_[index_].path;
+    }();
+    const auto take = [&](auto&& part) {
+      using type = std::remove_cvref_t<decltype(part)>;
+      if constexpr (store_node<type>::value)
+        owner_->end(mine, part.owner_, part.name_);
+      else
+        owner_->add_to(mine, std::forward<decltype(part)>(part));
+    };
+    (take(std::forward<Path>(path)), ...);
+  }
+}
 
 } // namespace troupe

@@ -4,7 +4,9 @@
 #include "actors/graph/allreduce/rank_process.hpp"
 #include "actors/graph/launch/launcher.hpp"
 #include "actors/graph/launch/role_process.hpp"
+#include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/options/help_text.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/graph/replay/replay_run.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "base/command_line.hpp"
@@ -52,6 +54,26 @@ graph described_by(const std::function<graph(const run_options&)>& describe,
   } catch (const std::invalid_argument& wrong) {
     throw run_failed{wrong.what(), bad_command_line};
   }
+}
+
+/// Each member may open files: a link takes up to four, its socket and the mappings of both sides.
+/// A store has dozens.
+void allow_files(const run_options& options) {
+  const auto members =
+    options.mode() != run_mode::processes
+      ? 0
+      : options.servers.count + options.workers.count + options.workers.backups + options.standbys;
+  required(allow_open_files(48 + 4 * std::uint64_t{members}));
+}
+
+/// Writes what --print-graph, --dot and --dry-run ask for.
+int show_only(const plan& what) {
+  if (what.options.dry_run)
+    required(check_run(what));
+  fmt::print("{}", what.options.dot ? to_dot(what) : to_text(what));
+  if (what.options.dry_run)
+    fmt::print("options, files and addresses are fine; nothing was started\n");
+  return EXIT_SUCCESS;
 }
 
 int with_output_written(const std::string& name, int status) {
@@ -129,30 +151,26 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     EXIT_FAILURE);
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
-  const auto build = [&] {
-    auto described = described_by(describe, options_);
-    if (auto valid = described.validate(); !valid)
-      throw std::runtime_error{valid.error().text};
-    return described;
+  const auto lowered = [&] {
+    auto what = lower(name_, described_by(describe, options_), options_);
+    return required(std::move(what), bad_command_line);
   };
-  // A link takes up to four files: its socket and the mappings of both sides. A store has dozens.
-  const auto members =
-    options_.mode() != run_mode::processes
-      ? 0
-      : options_.servers + options_.workers + options_.backup_workers + options_.standbys;
-  if (auto allowed = allow_open_files(48 + 4 * std::uint64_t{members}); !allowed)
-    return complain(name_, allowed.error().text, EXIT_FAILURE);
   try {
     if (!child_.empty()) {
+      allow_files(options_);
       const auto who = parse_child(child_);
-      return who ? run_child(*who, options_, build, options_.allreduce ? run_rank : rank_runner{})
+      return who ? run_child(*who, options_, lowered, run_rank)
                  : complain(name_, who.error().text, bad_command_line);
     }
-    const auto described = build();
-    const int status = options_.replay_directory ? run_replay(name_, options_, described)
-                       : options_.allreduce
-                         ? run_allreduce_launcher(name_, options_, described, {argv, argv + argc})
-                         : run_launcher(name_, options_, described, {argv, argv + argc});
+    const auto what = lowered();
+    if (options_.print_graph || options_.dot || options_.dry_run)
+      return with_output_written(name_, show_only(what));
+    allow_files(what.options);
+    const std::vector<std::string> command{argv, argv + argc};
+    const int status = options_.replay_directory ? run_replay(what)
+                       : what.store == store_kind::all_reduce
+                         ? run_allreduce_launcher(what, command)
+                         : run_launcher(what, command);
     return with_output_written(name_, status);
   } catch (const run_failed& why) {
     return complain(name_, why.what(), why.status);

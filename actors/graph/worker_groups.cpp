@@ -10,9 +10,9 @@ namespace {
 std::vector<process_name> members_here(const run_options& options) {
   auto all = options.here;
   if (all.empty()) {
-    for (std::uint32_t i = 0; i < options.servers; ++i)
+    for (std::uint32_t i = 0; i < options.servers.count; ++i)
       all.push_back({role::server, i});
-    for (std::uint32_t i = 0; i < options.workers + options.backup_workers; ++i)
+    for (std::uint32_t i = 0; i < options.workers.count + options.workers.backups; ++i)
       all.push_back({role::worker, i});
   }
   return all;
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> group_of(const run_options& options, std::uint32_t wo
   std::vector<std::uint32_t> group;
   for (const auto& who : members_here(options))
     if (who.role == role::worker
-        && who.index / options.workers_per_process == worker / options.workers_per_process)
+        && who.index / options.workers.per_process == worker / options.workers.per_process)
       group.push_back(who.index);
   std::ranges::sort(group);
   return group;
@@ -45,7 +45,7 @@ std::vector<member_id> workers_of(const run_options& options, const member_id& p
 
 std::vector<process_name> processes_here(const run_options& options) {
   auto all = members_here(options);
-  if (options.workers_per_process > 1)
+  if (options.workers.per_process > 1)
     std::erase_if(all, [&](const process_name& who) {
       return who.role == role::worker && process_of_worker(options, who.index) != who;
     });

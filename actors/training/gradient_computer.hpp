@@ -17,8 +17,6 @@
 
 namespace troupe {
 
-using trainer_factory = std::function<std::unique_ptr<trainer>()>;
-
 struct gradient_task {
   std::uint64_t number = 0; ///< Returned with the outcome.
   batch_id batch;

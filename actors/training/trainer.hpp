@@ -100,6 +100,8 @@ public:
   virtual evaluation evaluate(const_tensors parameters) = 0;
 };
 
+/// Makes the trainer of a worker, on the thread that uses it.
+using trainer_factory = std::function<std::unique_ptr<trainer>()>;
 /// Makes the evaluator of a job, on the thread that uses it.
 using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
 

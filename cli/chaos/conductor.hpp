@@ -44,7 +44,7 @@ private:
   cluster& job_;
   run_facts& run_;
   std::function<void(const std::string&)> tell_;
-  plan plan_;
+  fault_plan plan_;
   std::optional<planned_fault> next_;
   std::optional<open_fault> current_;
   std::optional<double> began_;

@@ -92,9 +92,9 @@ milliseconds round_time(const plan_options& options) {
   return all;
 }
 
-plan::plan(const plan_options& options) : options_(options), dice_(options.seed) {}
+fault_plan::fault_plan(const plan_options& options) : options_(options), dice_(options.seed) {}
 
-std::optional<planned_fault> plan::next() {
+std::optional<planned_fault> fault_plan::next() {
   if (round_.empty())
     round_ = kinds_of(options_);
   if (round_.empty())
@@ -110,18 +110,18 @@ std::optional<planned_fault> plan::next() {
   return what;
 }
 
-milliseconds plan::between(int least_ms, int most_ms) {
+milliseconds fault_plan::between(int least_ms, int most_ms) {
   const auto span = static_cast<std::uint64_t>(most_ms - least_ms + 1);
   return milliseconds{least_ms + static_cast<int>(dice_() % span)};
 }
 
-milliseconds plan::duration_of(fault_kind kind) {
+milliseconds fault_plan::duration_of(fault_kind kind) {
   const bool is_long = is_cut(kind) && options_.long_faults && happens(dice_, long_cuts_percent);
   const auto [least_ms, most_ms] = is_long ? long_cuts : durations_of(kind);
   return most_ms == 0 ? milliseconds{0} : between(least_ms, most_ms);
 }
 
-process_name plan::victim_of(fault_kind kind) {
+process_name fault_plan::victim_of(fault_kind kind) {
   using enum fault_kind;
   switch (kind) {
   case kill_worker: return any(role::worker);
@@ -137,7 +137,7 @@ process_name plan::victim_of(fault_kind kind) {
   }
 }
 
-process_name plan::any(role of) {
+process_name fault_plan::any(role of) {
   const auto count = of == role::server ? options_.servers : options_.workers;
   return {of, static_cast<std::uint32_t>(dice_() % count)};
 }

@@ -62,9 +62,9 @@ struct planned_fault {
 };
 
 /// An endless list of faults, the same for the same options. Each kind comes once in every round.
-class plan {
+class fault_plan {
 public:
-  explicit plan(const plan_options& options);
+  explicit fault_plan(const plan_options& options);
 
   /// Returns the next fault; nullopt: the options ask for no fault.
   std::optional<planned_fault> next();

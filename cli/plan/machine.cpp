@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 namespace {
 
@@ -99,4 +99,4 @@ kernels::topology measure_machine() {
   return net;
 }
 
-} // namespace troupe::plan
+} // namespace troupe::planning

@@ -3,7 +3,7 @@
 
 #include "kernels/schedules/topology.hpp"
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 /// Measures for less than a second. Each hardware thread (at least two) is a device, and the memory
 /// is the host. A link's rate is measured with one thread that adds one buffer to another. The
@@ -11,4 +11,4 @@ namespace troupe::plan {
 /// another thread and back.
 kernels::topology measure_machine();
 
-} // namespace troupe::plan
+} // namespace troupe::planning

@@ -25,15 +25,15 @@ namespace {
 
 using kernels::routing;
 using kernels::strategy_plan;
-using plan::show_bytes;
-using plan::show_seconds;
+using planning::show_bytes;
+using planning::show_seconds;
 
 struct options {
   std::string topology;
   double bytes = 0;
   kernels::planner_options planner;
   std::filesystem::path svg;
-  plan::server_needs needs{.network_per_second = 10e9 / 8, .disk_per_second = 500e6};
+  planning::server_needs needs{.network_per_second = 10e9 / 8, .disk_per_second = 500e6};
   bool asks_for_servers = false;
 };
 
@@ -82,7 +82,7 @@ std::string limit(const routing& ways, const strategy_plan& best) {
 }
 
 result<void> write_drawing(const options& given, const routing& ways, const strategy_plan& best) {
-  return write_files({{given.svg, plan::drawing(ways, best, given.bytes), 0644}});
+  return write_files({{given.svg, planning::drawing(ways, best, given.bytes), 0644}});
 }
 
 result<void> run(options& given) {
@@ -96,7 +96,7 @@ result<void> run(options& given) {
     return {errc::invalid_argument, fmt::format("{} replicas need as many servers: --servers {}",
                                                 given.needs.replicas, given.needs.replicas)};
   if (!given.topology.empty()) {
-    auto net = plan::find_topology(given.topology);
+    auto net = planning::find_topology(given.topology);
     if (!net)
       return net.error();
     const routing ways(std::move(*net));
@@ -108,7 +108,7 @@ result<void> run(options& given) {
   }
   if (given.asks_for_servers) {
     given.needs.parameter_bytes = given.bytes;
-    fmt::print("{}{}", given.topology.empty() ? "" : "\n", plan::sizing_text(given.needs));
+    fmt::print("{}{}", given.topology.empty() ? "" : "\n", planning::sizing_text(given.needs));
   }
   return {};
 }
@@ -154,11 +154,11 @@ void add_sizing_words(CLI::App& words, options& given) {
     ->type_name("N")
     ->group(group);
   add_count("--servers", given.needs.servers, 1, "Servers that share the parameters");
-  add_quantity(words, "--step", given.needs.step_seconds, plan::parse_seconds,
+  add_quantity(words, "--step", given.needs.step_seconds, planning::parse_seconds,
                "Time of a worker's computation for a batch [100ms]", "TIME", group);
-  add_quantity(words, "--network", given.needs.network_per_second, plan::parse_rate,
+  add_quantity(words, "--network", given.needs.network_per_second, planning::parse_rate,
                "Rate of each worker and server, in each direction [10Gbit/s]", "RATE", group);
-  add_quantity(words, "--disk", given.needs.disk_per_second, plan::parse_rate,
+  add_quantity(words, "--disk", given.needs.disk_per_second, planning::parse_rate,
                "At which a server reads a checkpoint [500MB/s]", "RATE", group);
   const auto add_ratio = [&](const char* name, double& value, const char* help) {
     words.add_option(name, value, help)
@@ -214,10 +214,10 @@ command plan_command(CLI::App& app) {
                              "(docs/reference/topology.md)",
                              fmt::join(kernels::preset_names(), ", ")))
     ->type_name("NAME|FILE");
-  add_quantity(*words, "--bytes", given->bytes, plan::parse_bytes,
+  add_quantity(*words, "--bytes", given->bytes, planning::parse_bytes,
                "Size of the gradient, as 160MB or 64KiB", "SIZE", "Options");
   words->get_option("--bytes")->required();
-  add_quantity(*words, "--chunk-min", given->planner.chunk_bytes_min, plan::parse_bytes,
+  add_quantity(*words, "--chunk-min", given->planner.chunk_bytes_min, planning::parse_bytes,
                "Smallest chunk that is tried [64KiB]", "SIZE", "Options");
   words->add_option("--svg", given->svg, "Draws topology and timeline of the choice")
     ->type_name("FILE");

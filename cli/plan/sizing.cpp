@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 server_sizes sizes_of(const server_needs& x) {
   server_sizes made;
@@ -122,4 +122,4 @@ std::string sizing_text(const server_needs& x) {
   return text + "  consistency  " + advice.consistency + "\n";
 }
 
-} // namespace troupe::plan
+} // namespace troupe::planning

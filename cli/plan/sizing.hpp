@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 struct server_needs {
   double parameter_bytes = 0;
@@ -47,4 +47,4 @@ server_advice advice_for(const server_needs& needs, const server_sizes& sizes);
 /// Returns the sizes and the advice for people; several lines.
 std::string sizing_text(const server_needs& needs);
 
-} // namespace troupe::plan
+} // namespace troupe::planning

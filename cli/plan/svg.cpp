@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 namespace {
 
@@ -329,4 +329,4 @@ std::string drawing(const routing& ways, const strategy_plan& plan, double bytes
   return text + legend_of_bars(bottom + 44) + "</svg>\n";
 }
 
-} // namespace troupe::plan
+} // namespace troupe::planning

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 /// Returns an SVG document with a topology and a timeline. Requires: the plan is not missing.
 ///
@@ -15,4 +15,4 @@ namespace troupe::plan {
 /// 24 busiest ones at most. A bar is blue for partial sums and orange for sums.
 std::string drawing(const kernels::routing& ways, const kernels::strategy_plan& plan, double bytes);
 
-} // namespace troupe::plan
+} // namespace troupe::planning

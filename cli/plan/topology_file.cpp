@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 namespace {
 
@@ -188,4 +188,4 @@ result<topology> find_topology(const std::string& name_or_file) {
   return parse_topology(*text, name_or_file);
 }
 
-} // namespace troupe::plan
+} // namespace troupe::planning

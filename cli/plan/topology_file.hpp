@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 /// Parses `text`; `where` names it in messages.
 /// Errors: malformed if it is not JSON, has unknown or missing keys or names, or cannot be used
@@ -17,4 +17,4 @@ result<kernels::topology> parse_topology(const std::string& text, const std::str
 /// Errors: invalid_argument if it is none of them; io_failed; malformed.
 result<kernels::topology> find_topology(const std::string& name_or_file);
 
-} // namespace troupe::plan
+} // namespace troupe::planning

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 namespace {
 
@@ -92,4 +92,4 @@ std::string show_seconds(double seconds) {
   return fmt::format("{:.0f} h", seconds / 3600);
 }
 
-} // namespace troupe::plan
+} // namespace troupe::planning

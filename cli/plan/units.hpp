@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace troupe::plan {
+namespace troupe::planning {
 
 /// Parses "160MB", "64KiB", "1.5 GB" or "4096" as bytes. kB, MB, GB, TB are powers of 1000, KiB,
 /// MiB, GiB, TiB of 1024.
@@ -23,4 +23,4 @@ std::string show_rate(double per_second); ///< "16 GB/s"
 std::string show_bits(double per_second); ///< "10 Gbit/s", from bytes a second.
 std::string show_seconds(double seconds); ///< "60.0 ms"
 
-} // namespace troupe::plan
+} // namespace troupe::planning

@@ -33,9 +33,10 @@ struct line_evaluator final : troupe::evaluator {
 int main(int argc, char** argv) {
   return troupe::program{"fit_line", "Fits a line."}.run(argc, argv, [](const auto& options) {
     troupe::graph g;
-    auto parameters = g.servers(options.configured({{.name = "line", .shape = {2}}}));
-    g.workers(10'000, std::make_unique<line_trainer>).into(parameters);
-    g.evaluator(std::make_unique<line_evaluator>).of(parameters);
+    auto model = g.add("model", options.store({{.name = "line", .shape = {2}}}));
+    auto learners = g.add("learners", options.workers_of(10'000, std::make_unique<line_trainer>));
+    learners.into(options.stages(), model);
+    g.add("test", troupe::evaluate{std::make_unique<line_evaluator>}).into(model);
     return g;
   });
 }

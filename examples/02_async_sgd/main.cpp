@@ -35,20 +35,20 @@ int main(int argc, char** argv) {
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data, reading)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
     const auto devices = std::make_shared<const async_sgd::shared_devices>(
-      async_sgd::required(choose_places(device, model, options)), options.workers_per_process);
+      async_sgd::required(choose_places(device, model, options)), options.workers.per_process);
     troupe::graph g;
     g.dataset_id("data " + async_sgd::checksum_of(*samples));
     for (const std::string& line : samples->remarks)
       g.remark(line);
     for (const std::string& file : samples->files)
       g.reads(file);
-    auto parameters = g.servers(model.tables(options.sync, options.optimizer));
-    g.workers(samples->train.labels.size(),
-              [=](std::uint32_t worker) {
-                return make_trainer_at(devices->place_of(worker), *devices, model, samples);
-              })
-      .into(parameters);
-    g.evaluator([=] { return make_evaluator(model, samples); }).of(parameters);
+    auto store = g.add("model", options.store(model.tables()));
+    auto learners =
+      g.add("learners", options.workers_of(samples->train.labels.size(), [=](auto worker) {
+        return make_trainer_at(devices->place_of(worker), *devices, model, samples);
+      }));
+    learners.into(options.stages(), store);
+    g.add("test", troupe::evaluate{[=] { return make_evaluator(model, samples); }}).into(store);
     return g;
   });
 }

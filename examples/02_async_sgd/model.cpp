@@ -113,22 +113,19 @@ private:
 
 } // namespace
 
-std::vector<table_spec> model::tables(const troupe::consistency& sync,
-                                      const troupe::optimizer_spec& optimizer) const {
+std::vector<table_spec> model::tables() const {
   std::vector<table_spec> result;
   for (std::size_t layer = 0; layer < layers(); ++layer) {
     const std::string number = std::to_string(layer + 1);
-    result.push_back({"w" + number,
-                      {widths[layer], widths[layer + 1]},
-                      sync,
-                      optimizer,
-                      weight_initializer(*this, layer)});
+    result.push_back({.name = "w" + number,
+                      .shape = {widths[layer], widths[layer + 1]},
+                      .init = weight_initializer(*this, layer)});
     if (layer == 0 && sparse) {
       result.back().shape.clear();
       result.back().kind = troupe::table_kind::sparse;
       result.back().width = widths[1];
     }
-    result.push_back({"b" + number, {widths[layer + 1]}, sync, optimizer, {}});
+    result.push_back({.name = "b" + number, .shape = {widths[layer + 1]}});
   }
   return result;
 }

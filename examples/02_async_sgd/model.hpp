@@ -20,10 +20,9 @@ struct model {
   bool sparse = false;               ///< w1 is a sparse table: a row for each feature that occurs.
 
   std::size_t layers() const { return widths.size() - 1; }
-  /// Returns the tables, with the same sync and optimizer: w1 f32[features, width], b1 f32[width],
-  /// w2, b2, ... A sparse w1 has rows f32[width] with feature numbers, from 0, as keys.
-  std::vector<troupe::table_spec> tables(const troupe::consistency& sync,
-                                         const troupe::optimizer_spec& optimizer) const;
+  /// Returns the tables: w1 f32[features, width], b1 f32[width], w2, b2, ... A sparse w1 has rows
+  /// f32[width] with feature numbers, from 0, as keys.
+  std::vector<troupe::table_spec> tables() const;
 };
 
 /// Parses "softmax" or "mlp:256,128" (widths of its ReLU layers) for the features and classes of

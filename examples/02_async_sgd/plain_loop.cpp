@@ -123,8 +123,10 @@ troupe::job_spec job_of(const options& chosen, const dataset& data, const model&
   job.samples = data.train.labels.size();
   job.batch_samples = chosen.batch;
   job.epochs = chosen.epochs;
-  job.tables = shape.tables(
-    {}, {.kind = required(troupe::parse_optimizer(chosen.optimizer)), .learning_rate = chosen.lr});
+  job.tables = shape.tables();
+  for (auto& table : job.tables)
+    table.optimizer = {.kind = required(troupe::parse_optimizer(chosen.optimizer)),
+                       .learning_rate = chosen.lr};
   return job;
 }
 

@@ -162,19 +162,24 @@ int main(int argc, char** argv) {
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
     const schedule all{options.epochs, divided_up(samples, options.batch_samples),
-                       bsp ? options.workers : 1u, sparse ? elements / row_width : 0};
+                       bsp ? options.workers.count : 1u, sparse ? elements / row_width : 0};
     check_exact(all);
-    troupe::table_spec counts{"counts", {elements}, options.sync, {}, {}};
-    counts.optimizer.learning_rate = 1.0f;
+    troupe::table_spec counts{.name = "counts", .shape = {elements}};
     if (sparse) {
       counts.shape.clear();
       counts.kind = troupe::table_kind::sparse;
       counts.width = row_width;
     }
+    auto store = options.store({counts});
+    store.tables().front().optimizer = {.learning_rate = 1.0f}; // Each gradient is added as it is.
     troupe::graph g;
-    auto servers = g.servers({counts});
-    g.workers(samples, [=] { return std::make_unique<counting_trainer>(all); }).into(servers);
-    g.evaluator([=] { return std::make_unique<counting_evaluator>(all); }).of(servers);
+    auto sums = g.add("sums", std::move(store));
+    auto counters =
+      g.add("counters",
+            options.workers_of(samples, [=] { return std::make_unique<counting_trainer>(all); }));
+    counters.into(options.stages(), sums);
+    g.add("check", troupe::evaluate{[=] { return std::make_unique<counting_evaluator>(all); }})
+      .into(sums);
     return g;
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/graph/graph.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/graph/options/options.hpp"
 
 #include <functional>
@@ -68,9 +69,18 @@ inline table_spec table_of(const std::string& name, std::uint64_t size) {
 /// Returns a graph of two tables, one of several blocks.
 inline graph tiny_graph(const run_options& options, std::uint64_t samples, gradient_function what) {
   graph g;
-  auto parameters = g.servers(options.configured({table_of("w", 9000), table_of("bias", 5)}));
-  g.workers(samples, trainers(std::move(what))).into(parameters);
+  auto model = g.add("model", options.store({table_of("w", 9000), table_of("bias", 5)}));
+  auto learners = g.add("learners", options.workers_of(samples, trainers(std::move(what))));
+  learners.into(options.stages(), model);
   return g;
+}
+
+/// Returns the plan of this graph. Requires: it has one.
+inline plan tiny_plan(const run_options& options, std::uint64_t samples, gradient_function what) {
+  auto made = lower("tiny", tiny_graph(options, samples, std::move(what)), options);
+  if (!made)
+    throw std::runtime_error{made.error().text};
+  return *std::move(made);
 }
 
 } // namespace troupe::test

@@ -95,8 +95,8 @@ inline run_options options_of(const consistency& sync) {
   run_options options;
   options.asked_mode = run_mode::threads;
   options.sync = sync;
-  options.workers = 2;
-  options.servers = 2;
+  options.workers.count = 2;
+  options.servers.count = 2;
   options.batch_samples = 4;
   options.epochs = 5;
   options.partitions = 8;

@@ -26,7 +26,7 @@ plan_options everything(std::uint64_t seed = 7) {
 }
 
 std::vector<planned_fault> first(std::size_t count, const plan_options& options) {
-  plan source{options};
+  fault_plan source{options};
   std::vector<planned_fault> all;
   while (all.size() < count)
     all.push_back(source.next().value());
@@ -51,7 +51,7 @@ TEST_CASE("each_kind_comes_once_in_every_round") {
 }
 
 TEST_CASE("only_what_is_asked_for_comes") {
-  CHECK_FALSE(plan{plan_options{}}.next());
+  CHECK_FALSE(fault_plan{plan_options{}}.next());
   plan_options options{.stop = true, .long_faults = false, .servers = 2, .workers = 2};
   for (const auto& each : first(60, options)) {
     CHECK(each.kind >= fault_kind::stop_short);

@@ -51,7 +51,7 @@ struct one_side {
   /// `rows`: the number of rows of a sparse table.
   explicit one_side(const model& shape, std::uint64_t seed = 1, std::size_t rows = 0) {
     troupe::test::numbers random{seed};
-    for (const auto& table : shape.tables({}, {})) {
+    for (const auto& table : shape.tables()) {
       const std::size_t size = table.is_sparse() ? rows * table.width : table.size();
       parameters.emplace_back(size);
       for (float& x : parameters.back())

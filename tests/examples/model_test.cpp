@@ -95,7 +95,7 @@ double reference_loss(const model& shape, const dataset& data,
 struct parameter_set {
   explicit parameter_set(const model& shape) {
     splitmix64 random(3);
-    for (const auto& table : shape.tables({}, {})) {
+    for (const auto& table : shape.tables()) {
       auto& values = floats.emplace_back(table.size());
       gradients.emplace_back(table.size(), 77.0f); // The trainer must overwrite this.
       for (float& x : values)
@@ -158,20 +158,18 @@ TEST_CASE("parses models and names their tables") {
   data.classes = 10;
   const auto softmax = parse_model("softmax", data);
   REQUIRE(softmax);
-  const auto one = softmax->tables({troupe::consistency_mode::ssp, 3}, {.learning_rate = 0.5f});
+  const auto one = softmax->tables();
   REQUIRE(one.size() == 2);
   CHECK(one[0].name == "w1");
   CHECK(one[0].shape == std::vector<std::uint64_t>{784, 10});
   CHECK(one[0].init == troupe::initializer{});
   CHECK(one[1].name == "b1");
   CHECK(one[1].shape == std::vector<std::uint64_t>{10});
-  CHECK(one[1].sync == troupe::consistency{troupe::consistency_mode::ssp, 3});
-  CHECK(one[1].optimizer.learning_rate == 0.5f);
 
   const auto mlp = parse_model("mlp:256,32", data);
   REQUIRE(mlp);
   CHECK(mlp->widths == std::vector<std::uint32_t>{784, 256, 32, 10});
-  const auto six = mlp->tables({}, {});
+  const auto six = mlp->tables();
   REQUIRE(six.size() == 6);
   CHECK(six[2].name == "w2");
   CHECK(six[2].shape == std::vector<std::uint64_t>{256, 32});
@@ -281,7 +279,7 @@ TEST_CASE("learns the drawn digits") {
   REQUIRE(shape);
   troupe::job_spec job;
   job.samples = 60'000;
-  job.tables = shape->tables({}, {});
+  job.tables = shape->tables();
   parameter_set set(*shape);
   for (auto& values : set.floats)
     std::ranges::fill(values, 0.0f);

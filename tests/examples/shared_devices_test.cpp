@@ -81,13 +81,13 @@ troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_pr
   const int status = program.run(
     static_cast<int>(arguments.size()), arguments.data(), [&](const troupe::run_options& options) {
       troupe::graph g;
-      auto parameters = g.servers(shape.tables(options.sync, options.optimizer));
-      g.workers(samples,
-                [=](std::uint32_t worker) {
-                  return make_trainer_at(devices->place_of(worker), *devices, shape, data);
-                })
-        .into(parameters);
-      g.evaluator([&] { return std::make_unique<class_finder>(found); }).of(parameters);
+      auto store = g.add("model", options.store(shape.tables()));
+      auto learners = g.add("learners", options.workers_of(samples, [=](std::uint32_t worker) {
+        return make_trainer_at(devices->place_of(worker), *devices, shape, data);
+      }));
+      learners.into(options.stages(), store);
+      g.add("test", troupe::evaluate{[&] { return std::make_unique<class_finder>(found); }})
+        .into(store);
       return g;
     });
   CHECK(status == 0);

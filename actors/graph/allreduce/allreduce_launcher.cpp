@@ -5,7 +5,7 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/supervisor.hpp"
-#include "actors/graph/make_job.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/graph/report/missing_members.hpp"
 #include "actors/graph/report/run_console.hpp"
 #include "actors/graph/report/run_result.hpp"
@@ -52,19 +52,18 @@ constexpr std::chrono::seconds stop_max{30};
 
 class allreduce_launcher {
 public:
-  allreduce_launcher(const std::string& name, run_options options, const graph& described,
-                     std::vector<std::string> command)
-      : name_(name), options_(std::move(options)), graph_(described), command_(std::move(command)),
-        job_(make_job(name, described, options_)), statistics_(job_), console_(name) {}
+  allreduce_launcher(const plan& what, std::vector<std::string> command)
+      : plan_(what), command_(std::move(command)), job_(what.job), statistics_(job_),
+        console_(name_) {}
 
   int run() {
-    required(check_options(options_, job_), bad_command_line);
+    required(check_tensor_files(options_, job_), bad_command_line);
     for (const auto& table : job_.tables)
       if (table.is_sparse())
         throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
                            + "' is sparse: use --sync bsp with servers",
                          bad_command_line};
-    required(check_outputs(options_, graph_.files()));
+    required(check_outputs(options_, plan_.files));
     started_at_ = steady_now();
     try {
       return train();
@@ -101,7 +100,7 @@ private:
     console_.say(
       fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     required(log_events(options_, command_, console_));
-    for (const auto& remark : graph_.remarks())
+    for (const auto& remark : plan_.remarks)
       event(note_of(remark));
     for (const auto& remark : made.remarks)
       event(note_of(remark));
@@ -110,13 +109,9 @@ private:
       parameters += table.size();
     status_.emplace(
       required(shared_status::create(options_.run_directory, job_.workers, parameters)));
-    cluster_file cluster;
-    cluster.job = job_;
+    auto cluster = cluster_file_of(plan_);
     cluster.secret = draw_random();
     cluster.listen_host = "127.0.0.1";
-    cluster.checkpoint_directory = *options_.checkpoint_directory;
-    cluster.checkpointing = options_.checkpointing;
-    cluster.resume = options_.resume || options_.import_file;
     share_memory();
     if (!memory_)
       open_listeners();
@@ -319,8 +314,8 @@ private:
 
   evaluation_message evaluated(evaluation_message what) {
     try {
-      if (graph_.make_evaluator() && !evaluator_)
-        evaluator_ = graph_.make_evaluator()();
+      if (plan_.make_evaluator && !evaluator_)
+        evaluator_ = plan_.make_evaluator();
       const std::vector<std::span<const float>> spans(what.parameters.begin(),
                                                       what.parameters.end());
       if (evaluator_)
@@ -380,9 +375,9 @@ private:
 
   void event(const job_event& what) { console_.event(what, steady_now() - started_at_); }
 
-  std::string name_;
-  run_options options_;
-  const graph& graph_;
+  plan plan_;
+  run_options& options_ = plan_.options; ///< Directories get their names in a run.
+  const std::string& name_ = plan_.program;
   std::vector<std::string> command_;
   job_spec job_;
   run_statistics statistics_;
@@ -411,9 +406,8 @@ private:
 
 } // namespace
 
-int run_allreduce_launcher(const std::string& name, run_options options, const graph& described,
-                           const std::vector<std::string>& command) {
-  return allreduce_launcher{name, std::move(options), described, command}.run();
+int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command) {
+  return allreduce_launcher{what, command}.run();
 }
 
 } // namespace troupe

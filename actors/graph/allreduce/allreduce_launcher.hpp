@@ -3,8 +3,7 @@
 // need no coordinator: rank and clock determine the batch that a rank computes.
 #pragma once
 
-#include "actors/graph/graph.hpp"
-#include "actors/graph/options/options.hpp"
+#include "actors/graph/plan.hpp"
 
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 namespace troupe {
 
 /// Runs the job. Arguments, result and errors are those of run_launcher().
-int run_allreduce_launcher(const std::string& name, run_options options, const graph& described,
-                           const std::vector<std::string>& command);
+int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command);
 
 } // namespace troupe

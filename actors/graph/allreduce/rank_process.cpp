@@ -5,7 +5,7 @@
 #include "actors/graph/allreduce/rank_checkpoints.hpp"
 #include "actors/graph/allreduce/rank_sum.hpp"
 #include "actors/graph/allreduce/shared_status.hpp"
-#include "actors/graph/make_job.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/process_name.hpp"
 #include "actors/training/divergence.hpp"
 #include "base/clock.hpp"
@@ -52,11 +52,11 @@ std::shared_ptr<float> room_of(kernels::team_memory* memory, std::uint32_t rank)
 class rank_process {
 public:
   rank_process(const child_identity& who, const cluster_file& cluster, shared_status status,
-               const graph& described, const log_sink& log, const notice_sink& waits,
+               const plan& what, const log_sink& log, const notice_sink& waits,
                kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(log), waits_(waits), memory_(memory),
-        model_(cluster.job, described.make_trainer(who.self.index), who.self.index,
+        model_(cluster.job, trainer_of(what, who.self.index), who.self.index,
                room_of(memory, who.self.index)),
         line_(status_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
@@ -332,12 +332,11 @@ private:
 
 } // namespace
 
-result<void> run_rank(const child_identity& who, const cluster_file& cluster,
-                      const run_options& options, const graph& described, const log_sink& log,
-                      const notice_sink& waits) {
-  if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
+result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
+                      const log_sink& log, const notice_sink& waits) {
+  if (auto differs = graph_difference(cluster.job, what.job); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
-  auto status = shared_status::open(options.run_directory);
+  auto status = shared_status::open(what.options.run_directory);
   if (!status)
     return status.error();
   std::optional<kernels::team_memory> memory;
@@ -347,7 +346,7 @@ result<void> run_rank(const child_identity& who, const cluster_file& cluster,
       return {attached.error().code, with_limits(attached.error().text)};
     memory.emplace(*std::move(attached));
   }
-  return rank_process{who, cluster, *std::move(status),         described,
+  return rank_process{who, cluster, *std::move(status),         what,
                       log, waits,   memory ? &*memory : nullptr}
     .run();
 }

@@ -2,10 +2,12 @@
 
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
+#include "actors/protocol/worker/stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
 #include "base/system/machine_name.hpp"
 
 #include <memory>
+#include <ranges>
 #include <utility>
 
 namespace troupe {
@@ -26,19 +28,25 @@ void put(const worker_setup& setup, stage_options how, std::unique_ptr<stage_dec
 
 built_workers build_workers(const worker_setup& setup, const std::vector<member_id>& group,
                             store_client store) {
-  const auto& [system, job, described, options, compression, log, connector_of, first, step_times] =
-    setup;
+  const auto& [system, what, job, log, connector_of, first, step_times] = setup;
+  const auto& options = what.options;
   built_workers built;
-  if (compression)
-    put(setup, {.name = "codec"}, make_compress_stage(job, *compression), store.values, built);
-  const bool reduces = options.workers_per_process > 1;
-  // In bsp the server adds up each slot by itself.
-  const bool keep_on_device = reduces && !any_bsp(job);
+  // In bsp the server adds up each slot by itself. Other stages need gradients on the host.
+  bool keep_on_device = what.has<reduce>() && !any_bsp(job);
+  for (const auto& part : what.path)
+    keep_on_device = keep_on_device && (part.get<reduce>() || part.get<compress>());
   std::shared_ptr<reducer_tally> tally;
-  if (reduces) {
-    tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
-    put(setup, {.name = "reducer", .own_thread = keep_on_device && !step_times},
-        make_reduce_stage(job, {options.reduce_wait}, tally), store.values, built);
+  for (const auto& part : what.path | std::views::reverse) {
+    if (part.get<compress>() && what.compression)
+      put(setup, {.name = part.name()}, make_compress_stage(job, *what.compression), store.values,
+          built);
+    if (const auto* const how = part.get<reduce>()) {
+      tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
+      put(setup, {.name = part.name(), .own_thread = keep_on_device && !step_times},
+          make_reduce_stage(job, {how->wait}, tally), store.values, built);
+    }
+    if (const auto* const own = part.get<stage::of_program>())
+      put(setup, {.name = part.name()}, own->make(), store.values, built);
   }
   for (const auto& who : group) {
     const bool is_first = who == group.front();
@@ -46,8 +54,8 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
     how.self = who;
     how.job = job;
     how.host = machine_name();
-    how.step_planner.ahead_max = options.pull_ahead;
-    how.delta_pulls = options.delta_pulls;
+    how.step_planner.ahead_max = options.workers.ahead;
+    how.delta_pulls = options.workers.delta_pulls;
     how.keep_on_device = keep_on_device;
     how.own_thread = !step_times;
     if (is_first && first)
@@ -62,8 +70,8 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
       how.slowness = step_times(longer);
     else if (longer > 0ms)
       how.slowness = [longer] { return longer; };
-    built.workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(
-      system, std::move(how), described.make_trainer(who.index), store, connector_of(who))));
+    built.workers.push_back(caf::actor_cast<caf::actor>(
+      spawn_worker(system, std::move(how), trainer_of(what, who.index), store, connector_of(who))));
   }
   return built;
 }

@@ -2,11 +2,9 @@
 // and simulations build them here.
 #pragma once
 
-#include "actors/graph/graph.hpp"
-#include "actors/graph/options/options.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/kv.hpp"
 #include "actors/roles/worker/worker_actor.hpp"
-#include "actors/tables/codec.hpp"
 #include "base/log.hpp"
 
 #include "caf/actor.hpp"
@@ -14,7 +12,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace troupe {
@@ -23,10 +20,8 @@ namespace troupe {
 /// returns.
 struct worker_setup {
   caf::actor_system& system;
-  const job_spec& job;
-  const graph& described;
-  const run_options& options;
-  const std::optional<codec_options>& compression; ///< Nullopt: values travel as f32.
+  const plan& what;
+  const job_spec& job; ///< The launcher's, which may have other rates than `what`.
   log_sink log;
   std::function<coordinator_connector(const member_id&)> connector_of;
   /// Completes the options of the first worker, which reports the figures that all share.

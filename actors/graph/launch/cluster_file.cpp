@@ -20,6 +20,20 @@ std::filesystem::path path_in(const std::filesystem::path& run_directory) {
 
 } // namespace
 
+cluster_file cluster_file_of(const plan& what) {
+  cluster_file made;
+  made.job = what.job;
+  if (what.options.checkpoint_directory)
+    made.checkpoint_directory = *what.options.checkpoint_directory;
+  made.checkpointing = what.options.servers.checkpoints;
+  made.scrub_interval = what.options.servers.scrub_interval;
+  made.apply_batch = what.options.servers.apply_batch;
+  made.stragglers = what.options.workers.stragglers;
+  made.straggler_time_scale = what.options.workers.straggler_time_scale;
+  made.resume = what.options.resume || what.options.import_file;
+  return made;
+}
+
 result<void> write_cluster_file(const std::filesystem::path& run_directory,
                                 const cluster_file& what) {
   const auto bytes = wire::encode_job(what.job);
@@ -33,6 +47,10 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"checkpoint_interval_ms", what.checkpointing.interval.count()},
     {"checkpoint_clocks", what.checkpointing.clocks},
     {"checkpoint_keep", what.checkpointing.keep},
+    {"scrub_interval_ms", what.scrub_interval.count()},
+    {"apply_batch", what.apply_batch},
+    {"stragglers", what.stragglers ? nlohmann::json(static_cast<int>(*what.stragglers)) : nullptr},
+    {"straggler_time_scale", what.straggler_time_scale},
     {"resume", what.resume},
   };
   if (what.coordinator.port != 0)
@@ -70,6 +88,12 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
       std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
     what.checkpointing.clocks = document.at("checkpoint_clocks");
     what.checkpointing.keep = document.at("checkpoint_keep");
+    what.scrub_interval =
+      std::chrono::milliseconds{document.at("scrub_interval_ms").get<std::int64_t>()};
+    what.apply_batch = document.at("apply_batch");
+    if (const auto& measure = document.at("stragglers"); !measure.is_null())
+      what.stragglers = static_cast<straggler_measure>(measure.get<int>());
+    what.straggler_time_scale = document.at("straggler_time_scale");
     what.resume = document.at("resume");
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.

@@ -9,7 +9,7 @@ namespace {
 
 std::set<std::uint32_t> servers_elsewhere(const run_options& options) {
   std::set<std::uint32_t> all;
-  for (std::uint32_t i = 0; i < options.servers; ++i)
+  for (std::uint32_t i = 0; i < options.servers.count; ++i)
     all.insert(i);
   for (const auto& who : processes_here(options))
     if (who.role == role::server)

@@ -6,7 +6,7 @@
 #include "actors/graph/launch/local_cluster.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/simulation.hpp"
-#include "actors/graph/make_job.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/graph/report/missing_members.hpp"
 #include "actors/graph/report/run_console.hpp"
 #include "actors/graph/report/run_report.hpp"
@@ -15,6 +15,7 @@
 #include "actors/roles/links/process_links.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
+#include "actors/roles/worker/router_actor.hpp"
 #include "base/clock.hpp"
 #include "base/quote.hpp"
 #include "base/system/directory_lock.hpp"
@@ -56,10 +57,9 @@ struct evaluation_inbox {
 
 class launcher {
 public:
-  launcher(const std::string& name, const run_options& options, const graph& described,
-           std::vector<std::string> command)
-      : name_(name), options_(options), graph_(described), command_(std::move(command)),
-        job_(make_job(name, described, options)), statistics_(job_), console_(name) {}
+  launcher(const plan& what, std::vector<std::string> command)
+      : plan_(what), command_(std::move(command)), job_(what.job), statistics_(job_),
+        console_(name_) {}
 
   ~launcher() {
     if (evaluator_ && is_simulated())
@@ -75,9 +75,9 @@ public:
   }
 
   int run() {
-    required(check_options(options_, job_), bad_command_line);
+    required(check_tensor_files(options_, job_), bad_command_line);
     if (is_main())
-      required(check_outputs(options_, graph_.files()));
+      required(check_outputs(options_, plan_.files));
     certificates_ = required(load_certificates(options_));
     if (is_simulated())
       simulation_.emplace(system_, job_.seed);
@@ -97,7 +97,7 @@ private:
     if (!in_one_process())
       start_processes();
     start_actors();
-    watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
+    watch_.emplace(watch_options{!is_main(), static_cast<bool>(plan_.make_evaluator),
                                  job_.batches_per_epoch(), to_string(cluster_.coordinator),
                                  is_main() && !in_one_process() && !options_.etcd},
                    started_at_);
@@ -115,7 +115,7 @@ private:
         fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     }
     required(log_events(options_, command_, console_));
-    for (const auto& remark : graph_.remarks())
+    for (const auto& remark : plan_.remarks)
       note(remark);
     for (const auto& remark : made.remarks)
       note(remark);
@@ -124,7 +124,7 @@ private:
   void start_processes() {
     if (!is_main())
       note("connecting to " + to_string(*options_.join) + " ...");
-    auto place = required(choose_place(options_, job_));
+    auto place = required(choose_place(plan_));
     cluster_ = std::move(place.cluster);
     required(check_addresses(certificates_, options_, cluster_));
     for (const auto& remark : place.remarks)
@@ -141,9 +141,8 @@ private:
   void start_actors() {
     coordinator_connector connect;
     if (in_one_process()) {
-      local_.emplace(required(local_cluster::start(system_, job_, graph_, options_,
-                                                   options_.checkpoint_directory, {},
-                                                   simulation_ ? &*simulation_ : nullptr)));
+      local_.emplace(required(local_cluster::start(system_, plan_, options_.checkpoint_directory,
+                                                   {}, simulation_ ? &*simulation_ : nullptr)));
       connect = local_->coordinator();
       store_ = local_->client(system_);
     } else {
@@ -161,7 +160,7 @@ private:
     observer_ = spawn_observer(system_, self_, fingerprint(job_), mailbox_, store_.views, connect);
     if (is_main())
       evaluator_ = spawn_evaluator(
-        system_, job_, store_.values, graph_.make_evaluator(),
+        system_, job_, store_.values, plan_.make_evaluator,
         [inbox = evaluations_](evaluation_message x) {
           const std::lock_guard lock{inbox->mutex};
           inbox->fresh.push_back(std::move(x));
@@ -176,7 +175,7 @@ private:
   bool in_one_process() const { return options_.mode() != run_mode::processes; }
   bool is_simulated() const { return options_.mode() == run_mode::simulation; }
   std::size_t threads() const {
-    return is_simulated() ? 0 : in_one_process() ? options_.servers : 1;
+    return is_simulated() ? 0 : in_one_process() ? options_.servers.count : 1;
   }
 
   // -- while it runs --
@@ -355,9 +354,9 @@ private:
   void event(const job_event& what) { console_.event(what, time() - started_at_); }
   void note(const std::string& text) { event(note_of(text)); }
 
-  std::string name_;
-  run_options options_;
-  const graph& graph_;
+  plan plan_;
+  run_options& options_ = plan_.options; ///< Directories get their names in a run.
+  const std::string& name_ = plan_.program;
   std::vector<std::string> command_;
   job_spec job_;
   run_statistics statistics_;
@@ -391,9 +390,8 @@ private:
 
 } // namespace
 
-int run_launcher(const std::string& name, const run_options& options, const graph& described,
-                 const std::vector<std::string>& command) {
-  launcher now{name, options, described, command};
+int run_launcher(const plan& what, const std::vector<std::string>& command) {
+  launcher now{what, command};
   return now.run();
 }
 

@@ -2,8 +2,7 @@
 // shows the progress, and sees the job to its end. It is the process that the user starts.
 #pragma once
 
-#include "actors/graph/graph.hpp"
-#include "actors/graph/options/options.hpp"
+#include "actors/graph/plan.hpp"
 
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@ namespace troupe {
 /// Runs the job and returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user
 /// ended it (Ctrl-C, SIGTERM), after a last checkpoint. Throws run_failed.
 /// `command`: the words that the process was started with.
-int run_launcher(const std::string& name, const run_options& options, const graph& described,
-                 const std::vector<std::string>& command);
+int run_launcher(const plan& what, const std::vector<std::string>& command);
 
 } // namespace troupe

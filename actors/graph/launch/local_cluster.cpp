@@ -1,7 +1,6 @@
 #include "actors/graph/launch/local_cluster.hpp"
 
 #include "actors/graph/launch/build_workers.hpp"
-#include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/roles/server/expander_actor.hpp"
@@ -47,10 +46,11 @@ private:
   std::vector<server_handle> servers_;
 };
 
-result<local_cluster> local_cluster::start(caf::actor_system& system, const job_spec& job,
-                                           const graph& described, const run_options& options,
+result<local_cluster> local_cluster::start(caf::actor_system& system, const plan& what,
                                            std::optional<std::filesystem::path> checkpoints,
                                            log_sink log, simulation* simulated) {
+  const auto& options = what.options;
+  const auto& job = what.job;
   local_cluster made;
   made.simulation_ = simulated;
   made.job_ = job;
@@ -58,10 +58,10 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   coordinator_setup setup;
   setup.job = job;
   setup.options.checkpoints = checkpoints.has_value();
-  setup.options.checkpointing = options.checkpointing;
+  setup.options.checkpointing = options.servers.checkpoints;
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
-  setup.scrub_interval = options.scrub_interval;
+  setup.scrub_interval = options.servers.scrub_interval;
   setup.log = log;
   checkpointer coordinator_files;
   if (checkpoints) {
@@ -70,21 +70,19 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       return store.error();
     setup.store = *std::move(store);
     setup.last_checkpoint = storage::last_number(*checkpoints);
-    coordinator_files = spawn_checkpointer(system, {*checkpoints, {}, options.checkpointing.keep});
+    coordinator_files =
+      spawn_checkpointer(system, {*checkpoints, {}, options.servers.checkpoints.keep});
   }
   auto coordinator = spawn_coordinator(system, std::move(setup), coordinator_files);
   if (!coordinator)
     return coordinator.error();
   made.coordinator_ = *coordinator;
   const auto connect = made.coordinator();
-  const auto compression = compression_of(options, job);
-  if (!compression)
-    return compression.error();
   const auto tell = log ? std::move(log) : [](log_level, const std::string&) {};
   const auto identity = [](role what, std::uint32_t index) {
     return member_id{what, index, {draw_random()}};
   };
-  if (options.sync.mode == consistency_mode::hogwild) {
+  if (what.store == store_kind::shared_memory) {
     made.shared_ = std::make_shared<shared_tables>(job);
     made.actors_.push_back(
       untyped(spawn_hogwild_server(system, identity(role::server, 0), made.shared_, connect)));
@@ -93,14 +91,14 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     for (std::uint32_t i = 0; i < job.servers; ++i) {
       checkpointer files;
       if (checkpoints)
-        files = spawn_checkpointer(system, {*checkpoints, {i}, options.checkpointing.keep});
+        files = spawn_checkpointer(system, {*checkpoints, {i}, options.servers.checkpoints.keep});
       server_options how{identity(role::server, i),
                          fingerprint(job),
                          {},
                          [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
-      how.apply_batch = options.apply_batch;
+      how.apply_batch = options.servers.apply_batch;
       how.record = recording_of(options);
       if (simulated) {
         how.own_thread = false;
@@ -111,10 +109,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     }
   }
   worker_setup setup_of_workers{.system = system,
+                                .what = what,
                                 .job = job,
-                                .described = described,
-                                .options = options,
-                                .compression = *compression,
                                 .log = tell,
                                 .connector_of = [connect](const member_id&) { return connect; }};
   if (simulated)
@@ -122,11 +118,11 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       return simulated->step_times(longer);
     };
   const auto workers = job.workers + job.backup_workers;
-  for (std::uint32_t i = 0; i < workers; i += options.workers_per_process) {
+  for (std::uint32_t i = 0; i < workers; i += options.workers.per_process) {
     std::vector<member_id> group;
-    for (auto j = i; j < std::min(i + options.workers_per_process, workers); ++j)
+    for (auto j = i; j < std::min(i + options.workers.per_process, workers); ++j)
       group.push_back(identity(role::worker, j));
-    const auto store = made.client(system, compression->has_value());
+    const auto store = made.client(system, what.compression.has_value());
     made.actors_.push_back(untyped(store.values));
     const auto built = build_workers(setup_of_workers, group, store);
     made.actors_.insert(made.actors_.end(), built.stages.begin(), built.stages.end());

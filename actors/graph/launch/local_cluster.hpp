@@ -1,12 +1,12 @@
 // Runs all roles of a job as actors of one process.
 #pragma once
 
-#include "actors/graph/graph.hpp"
 #include "actors/graph/launch/simulation.hpp"
-#include "actors/graph/options/options.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/server/hogwild.hpp"
 #include "actors/roles/server/server_actor.hpp"
+#include "actors/roles/worker/router_actor.hpp"
 #include "base/log.hpp"
 
 #include "caf/actor_system.hpp"
@@ -24,8 +24,7 @@ public:
   /// events. `simulated`: runs the actors, and outlives this; null: threads run them. Requires:
   /// with `simulated` no checkpoints, and not hogwild.
   /// Errors: io_failed, in_use from the coordinator's store.
-  static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
-                                     const graph& described, const run_options& options,
+  static result<local_cluster> start(caf::actor_system& system, const plan& what,
                                      std::optional<std::filesystem::path> checkpoints, log_sink log,
                                      simulation* simulated = nullptr);
   local_cluster(local_cluster&&) = default;

@@ -5,8 +5,6 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
 #include "actors/graph/launch/run_setup.hpp"
-#include "actors/graph/make_job.hpp"
-#include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/graph/worker_groups.hpp"
@@ -175,7 +173,9 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   return *std::move(store);
 }
 
-void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
+void run_coordinator_process(child_process& self, run_options options, int inherited) {
+  options.workers.stragglers = self.cluster.stragglers;
+  options.workers.straggler_time_scale = self.cluster.straggler_time_scale;
   coordinator_setup setup;
   setup.job = self.cluster.job;
   setup.options.checkpointing = self.cluster.checkpointing;
@@ -184,7 +184,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.directory_mark =
     storage::directory_mark(self.cluster.checkpoint_directory).value_or(0);
   setup.options.stragglers = straggler_rules(options);
-  setup.scrub_interval = options.scrub_interval;
+  setup.scrub_interval = options.servers.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = self.log;
@@ -210,7 +210,7 @@ void run_server_process(child_process& self, const run_options& options) {
     {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpointing.keep});
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_replicas()};
-  how.apply_batch = options.apply_batch;
+  how.apply_batch = self.cluster.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
   how.log = self.log;
   how.waits = self.waits;
@@ -222,22 +222,18 @@ void run_server_process(child_process& self, const run_options& options) {
   self.wait_for(server);
 }
 
-void run_worker_process(child_process& self, const run_options& options,
-                        const std::function<graph()>& build) {
-  const auto described = build();
-  if (auto differs = graph_difference(self.cluster.job, described, options); !differs.empty())
+void run_worker_process(child_process& self, const plan& what) {
+  if (auto differs = graph_difference(self.cluster.job, what.job); !differs.empty())
     self.voice.give_up(differs);
   if (self.compressed && self.compressed->keeps_residual())
     self.log(log_level::info,
              "compresses gradients; the residue of an earlier process of this worker is dropped");
   const auto router =
-    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
+    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(what.options));
   const auto built =
     build_workers({.system = self.system,
+                   .what = what,
                    .job = self.cluster.job,
-                   .described = described,
-                   .options = options,
-                   .compression = self.compressed,
                    .log = self.log,
                    .connector_of = [&self](const member_id& who) { return self.coordinator(who); },
                    .first =
@@ -245,19 +241,19 @@ void run_worker_process(child_process& self, const run_options& options,
                        how.window_wait = [&self] { return self.links.window_wait(); };
                        how.traffic = [&self] { return self.links.traffic(); };
                      }},
-                  workers_of(options, self.who), {router, router});
+                  workers_of(what.options, self.who), {router, router});
   self.wait_for(built.workers);
 }
 
 /// Plays the role and ends the process. Waiting for idle actors would only risk a hang.
 [[noreturn]] void run_role(child_process& self, const child_identity& who,
-                           const run_options& options, const std::function<graph()>& build) {
+                           const run_options& options, const plan* what) {
   try {
     self.log(log_level::info, fmt::format("starts, pid {}", getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options); break;
-    default: run_worker_process(self, options, build); break;
+    default: run_worker_process(self, *what); break;
     }
     self.log(log_level::info, "ends");
     std::fflush(nullptr);
@@ -277,17 +273,19 @@ void show_name(const process_name& who) {
 } // namespace
 
 int run_child(const child_identity& who, const run_options& options,
-              const std::function<graph()>& build, const rank_runner& run_rank) {
+              const std::function<plan()>& lowered, const rank_runner& run_rank) {
   show_name(process_of(who.self));
   const process_voice voice{who, options};
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     voice.give_up(cluster.error().text);
   try {
-    if (run_rank) {
+    const bool is_worker = who.self.role == role::worker;
+    const auto what = is_worker ? std::optional{lowered()} : std::nullopt;
+    if (what && what->store == store_kind::all_reduce) {
       const auto log = voice.log();
       log(log_level::info, fmt::format("starts, pid {}", getpid()));
-      if (auto done = run_rank(who, *cluster, options, build(), log, voice.waits()); !done)
+      if (auto done = run_rank(who, *cluster, *what, log, voice.waits()); !done)
         voice.give_up(done.error().text);
       log(log_level::info, "ends");
       std::fflush(nullptr);
@@ -297,23 +295,21 @@ int run_child(const child_identity& who, const run_options& options,
     if (!certificate)
       voice.give_up(certificate.error().text);
     send_limits limits;
-    limits.memory_bytes = std::uint64_t{options.push_memory_mib} << 20;
+    limits.memory_bytes = std::uint64_t{(what ? what->options : options).workers.push_memory_mib}
+                          << 20;
     limits.key_cache = options.key_cache;
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
     transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
-    std::optional<codec_options> compressed;
-    if (who.self.role == role::worker) {
-      auto made = compression_of(options, cluster->job);
-      if (!made)
-        voice.give_up(made.error().text);
-      compressed = *std::move(made);
-    }
-    child_process self{
-      who, voice, *std::move(cluster), std::move(compressed), limits, std::move(transport)};
-    run_role(self, who, options, build);
+    child_process self{who,
+                       voice,
+                       *std::move(cluster),
+                       what ? what->compression : std::nullopt,
+                       limits,
+                       std::move(transport)};
+    run_role(self, who, options, what ? &*what : nullptr);
   } catch (...) {
     voice.give_up(exception_text());
   }

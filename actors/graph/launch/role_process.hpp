@@ -1,10 +1,9 @@
 // Runs a process of a cluster: one role, given by its command line and the launcher's cluster file.
 #pragma once
 
-#include "actors/graph/graph.hpp"
 #include "actors/graph/launch/child_command.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
-#include "actors/graph/options/options.hpp"
+#include "actors/graph/plan.hpp"
 #include "actors/notice_sink.hpp"
 #include "base/log.hpp"
 
@@ -15,15 +14,14 @@ namespace troupe {
 
 /// Trains as one rank of a job without servers until the job is done or stopped. Errors: those
 /// after which this process is not to be started again.
-using rank_runner = std::function<result<void>(
-  const child_identity& who, const cluster_file& cluster, const run_options& options,
-  const graph& described, const log_sink& log, const notice_sink& waits)>;
+using rank_runner =
+  std::function<result<void>(const child_identity& who, const cluster_file& cluster,
+                             const plan& what, const log_sink& log, const notice_sink& waits)>;
 
-/// Plays the role until the job stops, and ends the process with its exit status. `build` is
-/// called for
-/// workers only; for the other roles the job is enough. `run_rank`: plays the role instead if the
-/// job has no servers.
+/// Plays the role until the job stops, and ends the process with its exit status. `lowered` is
+/// called for workers only; for the other roles the cluster file is enough. `run_rank`: plays the
+/// role instead if the workers' store is an all-reduce.
 int run_child(const child_identity& who, const run_options& options,
-              const std::function<graph()>& build, const rank_runner& run_rank);
+              const std::function<plan()>& lowered, const rank_runner& run_rank);
 
 } // namespace troupe

@@ -184,9 +184,7 @@ std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t p
   return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
 }
 
-result<void> check_options(const run_options& options, const job_spec& job) {
-  if (auto valid = validate(job); !valid)
-    return valid;
+result<void> check_tensor_files(const run_options& options, const job_spec& job) {
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
       if (table.is_sparse())
@@ -197,8 +195,6 @@ result<void> check_options(const run_options& options, const job_spec& job) {
     return {errc::invalid_argument,
             "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
               + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
-  if (auto fits = compression_of(options, job); !fits)
-    return fits.error();
   return {};
 }
 
@@ -233,12 +229,10 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   return prepared.error();
 }
 
-result<prepared_place> choose_place(const run_options& options, const job_spec& job) {
-  prepared_place made;
+result<prepared_place> choose_place(const plan& what) {
+  const auto& options = what.options;
+  prepared_place made{.cluster = cluster_file_of(what)};
   auto& cluster = made.cluster;
-  cluster.job = job;
-  cluster.checkpointing = options.checkpointing;
-  cluster.resume = options.resume || options.import_file;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {
     // Resolves the name once, here: the processes of this host get a number and need not wait.
@@ -284,6 +278,26 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
                                 ? ", encrypted"
                                 : " without encryption: only for networks that you trust"));
   return made;
+}
+
+result<void> check_run(const plan& what) {
+  const auto& options = what.options;
+  if (auto fit = check_tensor_files(options, what.job); !fit)
+    return fit;
+  if (auto fine = check_outputs(options, what.files); !fine)
+    return fine;
+  if (auto loaded = load_certificates(options); !loaded)
+    return loaded.error();
+  if (options.join) {
+    if (auto way = route_to(*options.join); !way)
+      return way.error();
+  } else if (options.listen) {
+    const auto listener = make_listener(*options.listen);
+    if (!listener)
+      return listener.error();
+    close(*listener);
+  }
+  return {};
 }
 
 result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,

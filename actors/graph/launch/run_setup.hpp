@@ -17,13 +17,19 @@
 
 namespace troupe {
 
-/// Checks that the job is valid and that the options fit its tables. Errors: invalid_argument.
-result<void> check_options(const run_options& options, const job_spec& job);
+/// Checks that the files of --export and --import can hold the job's parameters. Errors:
+/// invalid_argument.
+result<void> check_tensor_files(const run_options& options, const job_spec& job);
 
 struct prepared_directories {
   std::vector<storage::directory_lock> locks; ///< Locks of the run and checkpoint directories.
   std::vector<std::string> remarks;           ///< Lines for the user.
 };
+
+/// Checks what --dry-run checks: that files can be written, certificates are good, and addresses
+/// can be listened on or resolved. Changes nothing. Errors: invalid_argument, io_failed, in_use,
+/// and those of tls_context::load.
+result<void> check_run(const plan& what);
 
 /// Makes and locks the directories and fills in their names in `options`. Checks that the
 /// checkpoints fit --resume, writes the checkpoint of --import, and begins --record.
@@ -48,7 +54,7 @@ struct prepared_place {
 
 /// Opens the coordinator's socket, or finds the way to the coordinator that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
-result<prepared_place> choose_place(const run_options& options, const job_spec& job);
+result<prepared_place> choose_place(const plan& what);
 
 /// Checks that the checkpoint directory of servers of this host is the one of the main host, whose
 /// storage::directory_mark() is `mark`. Errors: invalid_argument.

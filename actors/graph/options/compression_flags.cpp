@@ -21,7 +21,7 @@ void read_compression(const std::string& text, run_options& options) {
   const auto table = names_table ? text.substr(0, equals) : std::string{};
   if (names_table && table.empty())
     throw CLI::ValidationError{"--compress", quote(text) + " names no table before the ="};
-  if (!options.compress.emplace(table, *read).second)
+  if (!options.codec.pushes.emplace(table, *read).second)
     throw CLI::ValidationError{"--compress", table.empty()
                                                ? "only one may be for all tables"
                                                : "table '" + table + "' is named twice"};
@@ -30,7 +30,7 @@ void read_compression(const std::string& text, run_options& options) {
 /// Returns the compression of a table: the one given for it alone, else that of all other tables.
 compression compression_of(const run_options& options, const std::string& table) {
   for (const auto& name : {table, std::string{}})
-    if (const auto found = options.compress.find(name); found != options.compress.end())
+    if (const auto found = options.codec.pushes.find(name); found != options.codec.pushes.end())
       return found->second;
   return {};
 }
@@ -52,22 +52,22 @@ void declare_compression(CLI::App& group, run_options& options) {
     .add_option_function<std::string>(
       "--compress-pulls",
       [&](const std::string& text) {
-        options.compress_pulls = encoding::f32;
+        options.codec.pulls = encoding::f32;
         if (text == to_string(encoding::f32))
           return;
         const auto read = parse_pull_encoding(text);
         if (!read)
           throw CLI::ValidationError{"--compress-pulls", read.error().text};
-        options.compress_pulls = *read;
+        options.codec.pulls = *read;
       },
       "Have servers send values of dense tables as fp16, bf16 or int8; they keep them as f32")
     ->default_str("f32");
 }
 
 result<void> validate_compression(const run_options& options) {
-  const std::string name = !options.compress.empty()                 ? "--compress"
-                           : options.compress_pulls != encoding::f32 ? "--compress-pulls"
-                                                                     : "";
+  const std::string name = !options.codec.pushes.empty()          ? "--compress"
+                           : options.codec.pulls != encoding::f32 ? "--compress-pulls"
+                                                                  : "";
   const auto invalid = [&](const std::string& why) {
     return result<void>{errc::invalid_argument, why + ": leave out " + name};
   };
@@ -85,11 +85,11 @@ result<void> validate_compression(const run_options& options) {
 
 result<std::optional<codec_options>> compression_of(const run_options& options,
                                                     const job_spec& job) {
-  const bool asked = !options.compress.empty() || options.compress_pulls != encoding::f32;
+  const bool asked = !options.codec.pushes.empty() || options.codec.pulls != encoding::f32;
   if (asked && std::ranges::all_of(job.tables, &table_spec::is_sparse))
     return {errc::invalid_argument, "the job's tables are all sparse, and their rows are sent as "
                                     "they are: leave out --compress and --compress-pulls"};
-  for (const auto& [name, how] : options.compress) {
+  for (const auto& [name, how] : options.codec.pushes) {
     const auto found = std::ranges::find(job.tables, name, &table_spec::name);
     if (!name.empty() && found == job.tables.end())
       return {errc::invalid_argument, "--compress: the job has no table '" + name + "'"};
@@ -99,7 +99,7 @@ result<std::optional<codec_options>> compression_of(const run_options& options,
                                           "dense tables can be compressed"};
   }
   codec_options made;
-  made.pulls = options.compress_pulls;
+  made.pulls = options.codec.pulls;
   for (const auto& table : job.tables)
     made.pushes.push_back(table.is_sparse() ? compression{} : compression_of(options, table.name));
   if (made.sends() == 0)

@@ -158,12 +158,34 @@ bool run_options::needs_run_directory() const {
          || (mode() == run_mode::threads && import_file && !checkpoint_directory);
 }
 
-std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) const {
+any_store run_options::store(std::vector<table_spec> tables) const {
   for (auto& table : tables) {
     table.sync = sync;
     table.optimizer = optimizer;
   }
-  return tables;
+  if (allreduce)
+    return all_reduce{std::move(tables)};
+  if (sync.mode == consistency_mode::hogwild)
+    return shared_memory{std::move(tables)};
+  auto made = servers;
+  made.tables = std::move(tables);
+  return made;
+}
+
+workers run_options::workers_of(std::uint64_t samples, trainer_maker make) const {
+  auto made = workers;
+  made.samples = samples;
+  made.make = std::move(make);
+  return made;
+}
+
+stage_list run_options::stages() const {
+  stage_list made;
+  if (workers.per_process > 1)
+    made.emplace_back(reducer);
+  if (!codec.pushes.empty() || codec.pulls != encoding::f32)
+    made.emplace_back(codec);
+  return made;
 }
 
 static CLI::App* declare_faults(CLI::App& app, run_options& options) {
@@ -189,6 +211,27 @@ static CLI::App* declare_faults(CLI::App& app, run_options& options) {
   return faults;
 }
 
+static void declare_shows(CLI::App& cluster, run_options& options) {
+  auto* const text =
+    cluster.add_flag("--print-graph", options.print_graph,
+                     "Print the program's graph and what it promises; run nothing");
+  cluster.add_flag("--dot", options.dot, "Print the graph for graphviz; run nothing")
+    ->excludes(text);
+  cluster.add_flag("--dry-run", options.dry_run,
+                   "Check options, files and addresses and print the graph; run nothing");
+}
+
+static void declare_results(CLI::App& files, run_options& options) {
+  files.add_option("--report", options.report_file, "Write figures of the run to this JSON file");
+  files.add_option("--events", options.events_file,
+                    "Append the events of the run to this file, a JSON object a line (default: "
+                    "events.jsonl in the run directory)");
+  files.add_option("--export", options.export_file,
+                    "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
+  files.add_option("--import", options.import_file,
+                    "Start from these parameters (.npz, .safetensors)");
+}
+
 static void declare_logs(CLI::App& files, run_options& options) {
   files
     .add_option("--run-dir", options.run_directory,
@@ -205,20 +248,20 @@ static void declare_logs(CLI::App& files, run_options& options) {
 
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
-  job->add_option("--workers", options.workers, "Workers of the job")
+  job->add_option("--workers", options.workers.count, "Workers of the job")
     ->check(between(1u, 1024u))
     ->capture_default_str();
-  job->add_option("--servers", options.servers, "Servers of the job")
+  job->add_option("--servers", options.servers.count, "Servers of the job")
     ->check(between(1u, 256u))
     ->capture_default_str();
   job
     ->add_option(
-      "--replicas", options.replicas,
+      "--replicas", options.servers.replicas,
       "Servers that hold each parameter; all but one of them may die at a time without a loss")
     ->check(between(1u, 16u))
     ->capture_default_str();
   job
-    ->add_option("--shards,--chains", options.shards,
+    ->add_option("--shards,--chains", options.servers.shards,
                  "Parts of the parameters that are placed on servers; more than servers if "
                  "servers are added later (default: one for each server)")
     ->check(between(1u, 4096u));
@@ -287,39 +330,41 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u))
     ->capture_default_str();
   job
-    ->add_option("--push-memory,--memory-cap", options.push_memory_mib,
+    ->add_option("--push-memory,--memory-cap", options.workers.push_memory_mib,
                  "MiB of a worker's pushes that are not answered yet; beyond it they wait")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();
   job
-    ->add_option("--apply-batch", options.apply_batch,
+    ->add_option("--apply-batch", options.servers.apply_batch,
                  "asp, ssp: waiting pushes that a server applies in one pass over memory")
     ->check(between(std::size_t{1}, std::size_t{1024}))
     ->capture_default_str();
   job
-    ->add_option("--pull-ahead,--pipeline", options.pull_ahead,
+    ->add_option("--pull-ahead,--pipeline", options.workers.ahead,
                  "asp, hogwild: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
   job
-    ->add_option("--workers-per-process", options.workers_per_process,
+    ->add_option("--workers-per-process", options.workers.per_process,
                  "Workers of a process, which adds up their pushes and pulls once for all")
     ->check(between(1u, workers_per_process_max))
     ->capture_default_str();
   job
     ->add_option_function<std::uint32_t>(
-      "--reduce-wait", [&](std::uint32_t x) { options.reduce_wait = std::chrono::milliseconds{x}; },
+      "--reduce-wait",
+      [&](std::uint32_t x) { options.reducer.wait = std::chrono::milliseconds{x}; },
       "With --workers-per-process: milliseconds that a sum waits for more workers; a later push "
       "is in the next sum")
     ->check(between(0u, 60'000u))
     ->default_str("100");
-  job->add_flag("--delta-pulls", options.delta_pulls,
+  job->add_flag("--delta-pulls", options.workers.delta_pulls,
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
                 "worker one more copy of the values");
 
   job
     ->add_option_function<std::string>(
-      "--reads", parsed_by("--reads", parse_read_target, [&](read_target x) { options.reads = x; }),
+      "--reads",
+      parsed_by("--reads", parse_read_target, [&](read_target x) { options.servers.reads = x; }),
       "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
       "in "
       "one request with a push; any: all replicas in turn, which relieves heads")
@@ -378,6 +423,8 @@ void declare(CLI::App& app, run_options& options) {
                     "Let --listen and --join do without --tls: anyone on the network can then "
                     "read and change the job");
 
+  declare_shows(*cluster, options);
+
   auto* files = app.add_option_group("Files");
   files->add_option("--checkpoint", options.checkpoint_directory,
                     "Directory of checkpoints (default: in the run directory)");
@@ -385,19 +432,20 @@ void declare(CLI::App& app, run_options& options) {
     ->add_option_function<std::string>("--checkpoint-every",
                                        parsed_by("--checkpoint-every", parse_checkpoint_period,
                                                  [&](checkpoint_period x) {
-                                                   options.checkpointing.interval = x.interval;
-                                                   options.checkpointing.clocks = x.clocks;
+                                                   options.servers.checkpoints.interval =
+                                                     x.interval;
+                                                   options.servers.checkpoints.clocks = x.clocks;
                                                  }),
                                        "Time (2s, 500ms) or clocks (200k: 200) between checkpoints")
     ->default_str("2s");
-  files->add_option("--checkpoint-keep", options.checkpointing.keep, "Checkpoints to keep")
+  files->add_option("--checkpoint-keep", options.servers.checkpoints.keep, "Checkpoints to keep")
     ->check(between(1, 1000))
     ->capture_default_str();
   files
     ->add_option_function<std::string>(
       "--checkpoint-scrub",
       parsed_by("--checkpoint-scrub", parse_scrub_interval,
-                [&](std::chrono::milliseconds x) { options.scrub_interval = x; }),
+                [&](std::chrono::milliseconds x) { options.servers.scrub_interval = x; }),
       "Time between two checkpoints that are read again, one after the other, so that a damaged "
       "one is known before it is needed; or off")
     ->default_str("10m");
@@ -405,20 +453,13 @@ void declare(CLI::App& app, run_options& options) {
     ->add_option_function<std::string>(
       "--durability",
       parsed_by("--durability", parse_durability,
-                [&](durability_mode x) { options.durability = x; }),
+                [&](durability_mode x) { options.servers.durability = x; }),
       "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
       "log: of all of them, it is also in a write-ahead log of each beside the checkpoints")
     ->default_str("memory");
   files->add_flag("--resume", options.resume,
                   "Continue from the newest good checkpoint of --run-dir or --checkpoint");
-  files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
-  files->add_option("--events", options.events_file,
-                    "Append the events of the run to this file, a JSON object a line (default: "
-                    "events.jsonl in the run directory)");
-  files->add_option("--export", options.export_file,
-                    "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
-  files->add_option("--import", options.import_file,
-                    "Start from these parameters (.npz, .safetensors)");
+  declare_results(*files, options);
   declare_logs(*files, options);
   auto* faults = declare_faults(app, options);
   declare_stragglers(*cluster, *faults, options);

@@ -1,11 +1,10 @@
 // Declares, parses and checks the command line that every program has.
 #pragma once
 
+#include "actors/graph/nodes/nodes.hpp"
+#include "actors/graph/nodes/path.hpp"
 #include "actors/process_name.hpp"
-#include "actors/protocol/coordinator/checkpoint_schedule.hpp"
-#include "actors/protocol/coordinator/straggler_detector.hpp"
-#include "actors/protocol/worker/router.hpp"
-#include "actors/transport/transport.hpp"
+#include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "serialization/encoding.hpp"
@@ -44,38 +43,23 @@ enum class run_mode {
 
 struct run_options {
   std::optional<run_mode> asked_mode; ///< See mode().
-  std::uint32_t workers = 4;
-  std::uint32_t servers = 2;
-  std::uint32_t replicas = 1;
-  std::uint32_t shards = 0; ///< 0: as many as servers.
-  durability_mode durability = durability_mode::memory;
-  consistency sync{consistency_mode::asp, 0};
-  /// Workers add up their gradients among themselves, without servers; `sync` is then bsp.
+  // -- for nodes and stages, which describe() takes from here --
+  troupe::servers servers;
+  troupe::workers workers;
+  reduce reducer;
+  compress codec;
+  consistency sync{consistency_mode::asp, 0}; ///< Of the tables of store().
+  optimizer_spec optimizer;                   ///< Of the tables of store().
+  /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
   bool allreduce = false;
-  optimizer_spec optimizer;
+
+  // -- of the job --
   std::uint32_t batch_samples = 64;
   std::uint64_t epochs = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pull_ahead = 0;                ///< Batches for which a worker pulls values ahead.
-  std::uint32_t push_memory_mib = 1024;        ///< For a process's unacknowledged pushes.
-  std::size_t apply_batch = 1;                 ///< Waiting pushes that a server applies together.
-  bool delta_pulls = false;                    ///< Blocks that did not change are not pulled again.
-  read_target reads = read_target::head;       ///< The replicas that answer pulls.
-  std::map<std::string, compression> compress; ///< For gradients, by table; "": all others.
-  encoding compress_pulls = encoding::f32;     ///< For values that workers pull.
-
-  std::uint32_t workers_per_process = 1;      ///< More share a reducer; see reducer.hpp.
-  std::chrono::milliseconds reduce_wait{100}; ///< reducer_options::wait.
-
-  std::uint32_t backup_workers = 0; ///< bsp: workers beyond `workers`.
-  /// The strongest measure against a slow worker; nullopt: workers' speeds are not compared.
-  std::optional<straggler_measure> stragglers = straggler_measure::evicted;
-  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
 
   std::optional<std::filesystem::path> checkpoint_directory;
-  checkpoint_options checkpointing;
-  std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
   bool resume = false;
 
   std::optional<std::filesystem::path> report_file;
@@ -102,14 +86,26 @@ struct run_options {
   std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
   std::uint32_t standbys = 0;                ///< Coordinators that wait beside the leader.
 
+  bool print_graph = false; ///< Only prints what the graph promises.
+  bool dot = false;         ///< Only prints the graph for graphviz.
+  bool dry_run = false;     ///< Only checks options, files and addresses.
+
   std::set<std::string> given; ///< Names of the options that the command line had.
 
   /// Returns the mode that was asked for, else the mode that fits the consistency.
   run_mode mode() const;
   /// Returns whether there are logs to keep, or imported parameters and no other place for them.
   bool needs_run_directory() const;
-  /// Gives these tables the consistency and optimiser of the command line.
-  std::vector<table_spec> configured(std::vector<table_spec> tables) const;
+
+  // -- what describe() adds to its graph --
+  /// Returns the store that the command line chose, of these tables with its consistency and
+  /// optimiser: servers, or shared_memory (--sync hogwild), or all_reduce (--sync allreduce).
+  any_store store(std::vector<table_spec> tables) const;
+  /// Returns the workers of the command line. `samples`: samples of an epoch.
+  troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;
+  /// Returns the stages of the command line: a reducer for --workers-per-process, and a codec for
+  /// --compress and --compress-pulls.
+  stage_list stages() const;
 };
 
 /// Declares the options on `app`; they are parsed into `options`, which must outlive it.

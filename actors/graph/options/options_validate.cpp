@@ -1,20 +1,24 @@
 // Checks which options fit together, and whether the files of a run's end can be written.
-#include "actors/graph/options/allreduce_options.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
+#include "actors/transport/streams/socket_address.hpp"
 #include "storage/tensor_file.hpp"
+
+#include "fmt/format.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -22,6 +26,8 @@
 namespace troupe {
 
 namespace {
+
+result<void> wrong(std::string text) { return {errc::invalid_argument, std::move(text)}; }
 
 // Requires encryption on a network, unless an option explicitly allows plain text.
 result<void> check_encryption(const run_options& options) {
@@ -62,145 +68,193 @@ bool is_same_file(const std::filesystem::path& one, const std::filesystem::path&
               == std::filesystem::weakly_canonical(other, none);
 }
 
-} // namespace
+/// Options that do not fit a way to run, and why. `options` are separated by spaces.
+struct misfit {
+  bool (*runs)(const run_options&);
+  std::string_view options;
+  std::string_view why;
+};
 
-result<void> validate(const run_options& options) {
-  const auto invalid = [](std::string text) {
-    return result<void>{errc::invalid_argument, std::move(text)};
-  };
-  const auto first_given = [&](std::initializer_list<const char*> names) {
-    const auto* const found = std::find_if(
-      names.begin(), names.end(), [&](const auto* name) { return options.given.contains(name); });
-    return std::string{found == names.end() ? "" : *found};
-  };
-  const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  const bool threads = options.mode() != run_mode::processes; // Or one: roles in this process.
-  const bool simulated = options.mode() == run_mode::simulation;
-  if (hogwild && options.mode() != run_mode::threads)
-    return invalid("--sync hogwild shares memory between threads: use --threads");
-  if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
-                                     "--checkpoint-scrub", "--resume", "--import"});
-      hogwild && !name.empty())
-    return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
-                   + name);
-  if (const auto name = first_given({"--servers", "--replicas", "--shards"});
-      hogwild && !name.empty())
-    return invalid("--sync hogwild has one memory and no servers: leave out " + name);
-  if (options.replicas > options.servers)
-    return invalid("--replicas " + std::to_string(options.replicas)
-                   + " needs as many --servers, not " + std::to_string(options.servers));
-  if (options.reads == read_target::any && options.replicas == 1)
-    return invalid("--reads any spreads pulls over replicas: needs --replicas, or leave it out");
-  if (options.reads == read_target::any && options.sync.mode == consistency_mode::ssp)
-    return invalid("--sync ssp has one server wait for the slowest worker: leave out --reads any");
-  if (hogwild && options.delta_pulls)
-    return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
-                   "leave out --delta-pulls");
-  const bool bsp = options.sync.mode == consistency_mode::bsp;
-  const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
-  if (options.pull_ahead > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
-    return invalid(sync + " waits for other workers: leave out --pull-ahead");
-  if (options.apply_batch > 1 && bsp)
-    return invalid(sync + " applies each clock's pushes together anyway: leave out --apply-batch");
-  if (options.apply_batch > 1 && hogwild)
-    return invalid(sync + " applies no pushes together, as none waits: leave out --apply-batch");
-  if (options.workers_per_process > 1 && hogwild)
-    return invalid("--sync hogwild has one memory for all workers and sends nothing: leave out "
-                   "--workers-per-process");
-  if (options.workers_per_process > 1 && options.record_directory)
-    return invalid("--record names the values that each gradient was computed from, which a sum of "
-                   "several does not say: leave out --workers-per-process");
-  if (options.workers_per_process == 1 && options.given.contains("--reduce-wait"))
-    return invalid("--reduce-wait is the time that workers of one process wait for each other: "
-                   "needs --workers-per-process, or leave it out");
-  // hogwild has no other mode, so messages name it.
-  const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
-  if (threads && !options.key_cache)
-    return invalid(single + " has no links that bring keys: leave out --no-key-cache");
-  if (threads && !options.kills.empty())
-    return invalid(hogwild ? single + " is one process: leave out --kill"
-                           : "--kill ends processes: use --processes");
-  if (threads && (options.listen || options.join || !options.here.empty()))
-    return invalid(single + " is one process: leave out --listen, --join and --here");
-  if (threads && options.durability == durability_mode::log)
-    return invalid(single + " ends as a whole: leave out --durability");
-  if (threads && options.etcd)
-    return invalid(single + " has no coordinator to lose: leave out --coordinator-store");
+bool is_hogwild(const run_options& x) { return x.sync.mode == consistency_mode::hogwild; }
+bool is_one_process(const run_options& x) { return x.mode() != run_mode::processes; }
+bool is_simulated(const run_options& x) { return x.mode() == run_mode::simulation; }
+bool has_no_logs(const run_options& x) { return !x.needs_run_directory(); }
+bool has_no_place(const run_options& x) {
+  return x.mode() == run_mode::threads && !x.checkpoint_directory;
+}
+bool is_allreduce(const run_options& x) { return x.allreduce; }
+bool is_joined(const run_options& x) { return x.join.has_value(); }
+
+constexpr std::array misfits{
+  misfit{is_allreduce,
+         "--servers --replicas --shards --durability --apply-batch --delta-pulls "
+         "--reads --push-memory --no-key-cache --record --replay --compress-pulls",
+         "has no servers"},
+  misfit{is_allreduce, "--staleness-lr --backup-workers --stragglers --straggler-time-scale --slow",
+         "has all workers wait for each other in every step"},
+  misfit{is_allreduce, "--coordinator-store --standbys --checkpoint-scrub", "has no coordinator"},
+  misfit{is_allreduce, "--listen --join --here --tls", "runs on one host so far"},
+  misfit{is_allreduce, "--compress", "adds up whole gradients"},
+  misfit{is_allreduce, "--workers-per-process --reduce-wait --threads --simulate",
+         "has a process for each worker"},
+  misfit{is_hogwild,
+         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
+         "--import",
+         "keeps no record of batches, so it has no checkpoints"},
+  misfit{is_hogwild, "--servers --replicas --shards", "has one memory and no servers"},
+  misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
+  misfit{is_one_process, "--kill --listen --join --here", "is one process"},
+  misfit{is_one_process, "--coordinator-store", "has no coordinator to lose"},
+  misfit{is_one_process, "--tls", "has no links to encrypt"},
+  misfit{has_no_logs, "--run-dir", "writes no logs"},
+  misfit{is_simulated,
+         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub "
+         "--resume --import",
+         "begins with the initial values and keeps no checkpoints"},
+  misfit{has_no_place, "--checkpoint-every --checkpoint-keep --checkpoint-scrub",
+         "has no run directory, so checkpoints need --checkpoint DIR"},
+  misfit{is_joined, "--listen --report --export --import --resume --coordinator-store --standbys",
+         "takes part in a job that another host started"},
+};
+
+/// Returns the option that chose a way to run. Hogwild has no other mode, so it comes first.
+std::string way_of(const run_options& options) {
+  if (options.allreduce)
+    return "--sync allreduce";
+  if (options.join && !is_one_process(options))
+    return "--join";
+  return is_hogwild(options)     ? "--sync hogwild"
+         : is_simulated(options) ? "--simulate"
+                                 : "--threads";
+}
+
+result<void> check_misfits(const run_options& options) {
+  for (const auto& each : misfits) {
+    if (!each.runs(options))
+      continue;
+    for (auto rest = each.options; !rest.empty();) {
+      const auto name = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+      if (options.given.contains(std::string{name}))
+        return wrong(fmt::format("{} {}: leave out {}", way_of(options), each.why, name));
+    }
+  }
+  return {};
+}
+
+/// Checks the files and the places of a run against each other.
+result<void> check_places(const run_options& options) {
+  if (is_hogwild(options) && options.mode() != run_mode::threads)
+    return wrong("--sync hogwild shares memory between threads: use --threads");
   if (options.standbys > 0 && !options.etcd)
-    return invalid("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
-                   "state of the coordinator that they replace");
-  if (threads && options.tls_directory)
-    return invalid(single + " has no links to encrypt: leave out --tls");
-  if (!options.needs_run_directory() && options.given.contains("--run-dir"))
-    return invalid(single + " writes no logs: leave out --run-dir");
-  if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
-                                     "--checkpoint-scrub", "--resume", "--import"});
-      simulated && !name.empty())
-    return invalid("--simulate begins with the initial values and keeps no checkpoints: leave out "
-                   + name);
-  if (const auto name =
-        first_given({"--checkpoint-every", "--checkpoint-keep", "--checkpoint-scrub"});
-      threads && !options.checkpoint_directory && !name.empty())
-    return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
-  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
-                                     "--coordinator-store", "--standbys"});
-      options.join && !name.empty())
-    return invalid(name + " is for the host that starts the job: leave it out with --join");
+    return wrong("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
+                 "state of the coordinator that they replace");
   if (options.listen && is_no_host(*options.listen))
-    return invalid("--listen needs the address at which other hosts reach this one, not "
-                   + options.listen->host);
+    return wrong("--listen needs the address at which other hosts reach this one, not "
+                 + options.listen->host);
   if (options.join && options.join->port == 0)
-    return invalid("--join needs the port at which the main host listens, not 0");
+    return wrong("--join needs the port at which the main host listens, not 0");
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
                                   [](const auto& x) { return x.role == role::server; });
   if (options.join && serves && !options.checkpoint_directory)
-    return invalid("--join with a server needs --checkpoint DIR: the same directory as on the main "
-                   "host, on a file system that both share");
+    return wrong("--join with a server needs --checkpoint DIR: the same directory as on the main "
+                 "host, on a file system that both share");
   if (options.join && options.here.empty())
-    return invalid("--join needs --here: say which servers and workers run on this host");
+    return wrong("--join needs --here: say which servers and workers run on this host");
   if (options.resume && !options.checkpoint_directory && options.run_directory.empty())
-    return invalid(threads ? "--resume needs --checkpoint DIR, with checkpoints to continue from"
-                           : "--resume needs --run-dir DIR or --checkpoint DIR to continue from");
+    return wrong(is_one_process(options)
+                   ? "--resume needs --checkpoint DIR, with checkpoints to continue from"
+                   : "--resume needs --run-dir DIR or --checkpoint DIR to continue from");
   if (options.resume && options.import_file)
-    return invalid("--resume and --import both say where to start: choose one");
+    return wrong("--resume and --import both say where to start: choose one");
+  return {};
+}
+
+/// Checks the processes that options name.
+result<void> check_processes(const run_options& options) {
   // A host that joins may bring more servers and workers than the job began with.
-  const auto servers = options.join ? servers_max : options.servers;
-  const auto started = options.workers + options.backup_workers;
+  const auto servers = options.join ? servers_max : options.servers.count;
+  const auto started = options.workers.count + options.workers.backups;
   const auto workers = options.join ? workers_max : started;
-  for (const auto& who : options.here) {
-    const auto count = who.role == role::server ? servers : workers;
-    if (who.role == role::coordinator)
-      return invalid("--here: the job has no second coordinator");
-    if (who.index >= count)
-      return invalid("--here: the job has no " + to_string(who) + ", only 0 to "
-                     + std::to_string(count - 1));
-  }
-  for (auto one = options.here.begin(); one != options.here.end(); ++one)
+  for (auto one = options.here.begin(); one != options.here.end(); ++one) {
+    const auto count = one->role == role::server ? servers : workers;
+    if (one->role == role::coordinator)
+      return wrong("--here: the job has no second coordinator");
+    if (one->index >= count)
+      return wrong(
+        fmt::format("--here: the job has no {}, only 0 to {}", to_string(*one), count - 1));
     if (std::find(options.here.begin(), one, *one) != one)
-      return invalid("--here: a process is listed twice");
+      return wrong("--here: a process is listed twice");
+  }
   if (!options.here.empty() && !options.listen && !options.join)
-    return invalid("--here without --listen or --join: no host would start the other processes");
+    return wrong("--here without --listen or --join: no host would start the other processes");
   for (const auto& [worker, unused] : options.slow_workers)
     if (worker >= started)
-      return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
-                     + std::to_string(started - 1));
+      return wrong(
+        fmt::format("--slow: the job has no worker {}, only 0 to {}", worker, started - 1));
   for (const auto& plan : options.kills)
-    if ((plan.who.role == role::worker && plan.who.index >= started)
-        || (plan.who.role == role::server && plan.who.index >= options.servers))
-      return invalid("--kill: the job has only workers 0 to " + std::to_string(started - 1)
-                     + " and servers 0 to " + std::to_string(options.servers - 1));
+    if (options.allreduce && plan.who.role != role::worker)
+      return wrong("--sync allreduce has workers only: leave out --kill " + to_string(plan.who));
+    else if ((plan.who.role == role::worker && plan.who.index >= started)
+             || (plan.who.role == role::server && plan.who.index >= options.servers.count))
+      return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
+                               started - 1, options.servers.count - 1));
     else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
-      return invalid("--kill: the job has only coordinators 0 to "
-                     + std::to_string(options.standbys));
-  if (auto fits = validate_allreduce(options); !fits)
-    return fits;
-  if (auto right = validate_stragglers(options); !right)
-    return right;
-  if (auto valid = validate_recording(options); !valid)
-    return valid;
-  if (auto valid = validate_compression(options); !valid)
-    return valid;
-  return check_encryption(options);
+      return wrong(fmt::format("--kill: the job has only coordinators 0 to {}", options.standbys));
+  return {};
+}
+
+/// Checks the fields of nodes against the consistency and the way to run.
+result<void> check_nodes(const run_options& options) {
+  const auto& servers = options.servers;
+  const auto& workers = options.workers;
+  const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
+  const bool hogwild = is_hogwild(options);
+  const bool bsp = options.sync.mode == consistency_mode::bsp;
+  const bool ssp = options.sync.mode == consistency_mode::ssp;
+  struct rule {
+    bool broken;
+    std::string text;
+  };
+  const rule rules[] = {
+    {servers.replicas > servers.count,
+     fmt::format("--replicas {} needs as many --servers, not {}", servers.replicas, servers.count)},
+    {servers.reads == read_target::any && servers.replicas == 1,
+     "--reads any spreads pulls over replicas: needs --replicas, or leave it out"},
+    {servers.reads == read_target::any && ssp,
+     "--sync ssp has one server wait for the slowest worker: leave out --reads any"},
+    {servers.apply_batch > 1 && bsp,
+     sync + " applies each clock's pushes together anyway: leave out --apply-batch"},
+    {servers.apply_batch > 1 && hogwild,
+     sync + " applies no pushes together, as none waits: leave out --apply-batch"},
+    {servers.durability == durability_mode::log && is_one_process(options),
+     way_of(options) + " ends as a whole: leave out --durability"},
+    {workers.delta_pulls && hogwild,
+     "--sync hogwild writes values in place, so none are known to be unchanged: leave out "
+     "--delta-pulls"},
+    {workers.ahead > 0 && (bsp || ssp), sync + " waits for other workers: leave out --pull-ahead"},
+    {workers.per_process > 1 && hogwild,
+     "--sync hogwild has one memory for all workers and sends nothing: leave out "
+     "--workers-per-process"},
+    {workers.per_process > 1 && options.record_directory,
+     "--record names the values that each gradient was computed from, which a sum of several does "
+     "not say: leave out --workers-per-process"},
+  };
+  for (const auto& each : rules)
+    if (each.broken)
+      return wrong(each.text);
+  return {};
+}
+
+} // namespace
+
+result<void> validate(const run_options& options) {
+  for (auto* const check :
+       {check_misfits, check_places, check_nodes, check_processes, validate_stragglers,
+        validate_recording, validate_compression, check_encryption})
+    if (auto fine = check(options); !fine)
+      return fine;
+  return {};
 }
 
 namespace {

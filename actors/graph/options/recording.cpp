@@ -84,7 +84,7 @@ std::optional<record_options> recording_of(const run_options& options) {
 
 router_options routing_of(const run_options& options) {
   router_options how;
-  how.reads = options.reads;
+  how.reads = options.servers.reads;
   if (options.record_directory)
     how.read_patience = {};
   return how;

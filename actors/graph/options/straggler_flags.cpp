@@ -26,11 +26,11 @@ constexpr std::array<std::pair<std::string_view, straggler_measure>, 7> measures
 }};
 
 void read_measure(const std::string& text, run_options& options) {
-  options.stragglers.reset();
+  options.workers.stragglers.reset();
   for (const auto& [name, least] : measures)
     if (text == name)
-      options.stragglers = least;
-  if (!options.stragglers && text != "off")
+      options.workers.stragglers = least;
+  if (!options.workers.stragglers && text != "off")
     throw CLI::ValidationError{"--stragglers", quote(text)
                                                  + " is none of off, warn, rebalance, demote, "
                                                    "evict"};
@@ -49,7 +49,7 @@ straggler_measure least_possible(const run_options& options) {
 void declare_stragglers(CLI::App& group, CLI::App& faults, run_options& options) {
   group
     .add_option(
-      "--backup-workers", options.backup_workers,
+      "--backup-workers", options.workers.backups,
       "bsp: extra workers, which compute the slowest workers' batches again; the first copy counts")
     ->check(CLI::Range(0u, 1024u).description("0..1024"))
     ->capture_default_str();
@@ -60,7 +60,7 @@ void declare_stragglers(CLI::App& group, CLI::App& faults, run_options& options)
       "rebalance (less work), demote (its updates are not waited for), evict (for a while)")
     ->default_str("evict; with --threads demote, with hogwild warn");
   faults
-    .add_option("--straggler-time-scale,--straggler-speed", options.straggler_time_scale,
+    .add_option("--straggler-time-scale,--straggler-speed", options.workers.straggler_time_scale,
                 "Divide the times of the rules for stragglers by this")
     ->check(CLI::Range(1.0, 20.0).description("1..20"))
     ->capture_default_str();
@@ -70,17 +70,18 @@ result<void> validate_stragglers(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  if (std::isnan(options.straggler_time_scale)) // CLI::Range accepts it.
+  if (std::isnan(options.workers.straggler_time_scale)) // CLI::Range accepts it.
     return invalid("--straggler-time-scale: nan is not a number from 1 to 20");
-  if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
+  if (options.workers.backups > 0 && options.sync.mode != consistency_mode::bsp)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
                    + " no update waits for all workers");
-  if (options.backup_workers > options.workers)
-    return invalid("--backup-workers must be at most --workers (" + std::to_string(options.workers)
-                   + "), not " + std::to_string(options.backup_workers));
+  if (options.workers.backups > options.workers.count)
+    return invalid("--backup-workers must be at most --workers ("
+                   + std::to_string(options.workers.count) + "), not "
+                   + std::to_string(options.workers.backups));
   const auto possible = least_possible(options);
-  if (!options.given.contains("--stragglers") || !options.stragglers
-      || *options.stragglers <= possible)
+  if (!options.given.contains("--stragglers") || !options.workers.stragglers
+      || *options.workers.stragglers <= possible)
     return {};
   return possible == straggler_measure::warned
            ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
@@ -90,11 +91,11 @@ result<void> validate_stragglers(const run_options& options) {
 }
 
 std::optional<straggler_options> straggler_rules(const run_options& options) {
-  if (!options.stragglers)
+  if (!options.workers.stragglers)
     return std::nullopt;
   straggler_options rules;
-  rules.strongest = std::min(*options.stragglers, least_possible(options));
-  return hurried(rules, options.straggler_time_scale);
+  rules.strongest = std::min(*options.workers.stragglers, least_possible(options));
+  return hurried(rules, options.workers.straggler_time_scale);
 }
 
 } // namespace troupe

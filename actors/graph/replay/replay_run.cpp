@@ -1,6 +1,5 @@
 #include "actors/graph/replay/replay_run.hpp"
 
-#include "actors/graph/make_job.hpp"
 #include "actors/graph/replay/replay_compare.hpp"
 #include "actors/graph/report/run_result.hpp"
 #include "actors/graph/run_failed.hpp"
@@ -99,13 +98,13 @@ std::string idle_options(const run_options& options) {
   return names;
 }
 
-result<int> replay_and_compare(const std::string& name, const run_options& options,
-                               const graph& described) {
+result<int> replay_and_compare(const plan& what) {
+  const auto& options = what.options;
   auto recorded = storage::read_push_history(*options.replay_directory);
   if (!recorded)
     return recorded.error();
   const auto job = recorded->job;
-  if (auto fits = check_fit(job, make_job(name, described, options)); !fits)
+  if (auto fits = check_fit(job, what.job); !fits)
     return fits.error();
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
@@ -113,7 +112,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
     fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
-  auto now = replay::begin(*std::move(recorded), described.make_trainer(0));
+  auto now = replay::begin(*std::move(recorded), trainer_of(what, 0));
   if (!now)
     return now.error();
   auto& again = **now;
@@ -154,8 +153,6 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
 
 } // namespace
 
-int run_replay(const std::string& name, const run_options& options, const graph& described) {
-  return required(replay_and_compare(name, options, described));
-}
+int run_replay(const plan& what) { return required(replay_and_compare(what)); }
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 // Decides when checkpoints are cut, and follows the one under way. A plain value.
 #pragma once
 
+#include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "base/clock.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
@@ -12,14 +13,6 @@
 #include <vector>
 
 namespace troupe {
-
-struct checkpoint_options {
-  std::chrono::milliseconds interval{2000}; ///< End of one to cut of the next; 0: not by time.
-  std::uint64_t clocks = 0;                 ///< Batches per worker slot between cuts; 0: by time.
-  std::size_t keep = 3;                     ///< Committed checkpoints to keep. At least 1.
-
-  bool operator==(const checkpoint_options&) const = default;
-};
 
 /// Invariants:
 /// (1) numbers only grow, and at most one checkpoint is under way.

@@ -4,6 +4,7 @@
 // by degrees, within a budget, and always end.
 #pragma once
 
+#include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/ids.hpp"
@@ -18,15 +19,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// Measures against a worker, by growing force.
-enum class straggler_measure : std::uint8_t {
-  full,
-  warned,     ///< It has its full measure, and a person is told.
-  rebalanced, ///< It gives back a part of its work.
-  demoted,    ///< No other worker waits for its gradients.
-  evicted,    ///< Its incarnation has ended and its work is reassigned; a successor has to wait.
-};
 
 /// The numbers of the rules. "Step": one batch of a worker. "Typical step": the median number of
 /// samples in a step, over all workers, so that a worker with more data in a step is not slow for

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/protocol/request_token.hpp"
+#include "actors/protocol/worker/read_target.hpp"
 #include "actors/protocol/worker/row_split.hpp"
 #include "base/clock.hpp"
 #include "serialization/layout.hpp"
@@ -23,12 +24,6 @@ namespace troupe {
 
 /// Names one part of a request; grows in the order in which parts are made.
 using part_id = id<struct part_tag, std::uint64_t>;
-
-/// The replicas of a shard that a router asks for values.
-enum class read_target : std::uint8_t {
-  head, ///< One request carries a push and the next pull; other replicas only after a failure.
-  any,  ///< All, spread over workers and shards; a push and a pull are two requests.
-};
 
 struct router_options {
   /// Pause before parts are resent to a server that answered not_ready or whose link broke.

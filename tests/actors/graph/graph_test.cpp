@@ -1,8 +1,12 @@
 #include "actors/graph/graph.hpp"
-#include "actors/graph/make_job.hpp"
+
+#include "actors/protocol/worker/stage.hpp"
 #include "tests/actors/tiny_training.hpp"
 
 #include "doctest/doctest.h"
+
+#include <memory>
+#include <string>
 
 namespace graph_test {
 
@@ -24,78 +28,115 @@ std::string rejection_of(const graph& g) {
   return valid.error().text;
 }
 
-} // namespace
-
-TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
-  graph g;
-  CHECK(rejection_of(g) == "the graph has no servers with tables: call graph::servers");
-  const auto parameters = g.servers({table_of("w", 4)});
-  CHECK(rejection_of(g) == "the graph has no workers: call graph::workers");
-  auto workers = g.workers(10, trainers(constant_gradient(1)));
-  CHECK(rejection_of(g) == "the graph's workers lead nowhere: call .into(servers)");
-  workers.into({});
-  CHECK(rejection_of(g) == "the graph's workers lead nowhere: call .into(servers)");
-  workers.into(parameters);
-  CHECK(rejection_of(g).empty());
-  auto evaluator = g.evaluator([] { return std::make_unique<blind_evaluator>(); });
-  CHECK(rejection_of(g) == "the graph's evaluator sees no parameters: call .of(servers)");
-  evaluator.of(parameters);
-  CHECK(rejection_of(g).empty());
+workers some_workers() { return {.samples = 10, .make = trainers(constant_gradient(1))}; }
+evaluate some_evaluator() {
+  return {[] { return std::make_unique<blind_evaluator>(); }};
+}
+stage no_op(const char* name, traits what = {}) {
+  return own_stage(name, what, [] { return std::make_unique<pass_through>(); });
+}
+stage unchanged(const char* name) {
+  return map_push(name, [](const push_info&, mutable_tensors) {});
 }
 
-TEST_CASE("a_graph_has_one_of_each") {
-  graph twice;
-  twice.servers({table_of("w", 4)});
-  const auto parameters = twice.servers({table_of("bias", 1)});
-  twice.workers(10, trainers(constant_gradient(1))).into(parameters);
-  CHECK(rejection_of(twice) == "graph::servers was called twice: give all tables to one call");
-  run_options options;
-  auto g = tiny_graph(options, 100, to_three);
+/// Returns what is wrong with a graph whose workers have this path.
+template <class... Stages>
+std::string rejection_with(Stages... stages) {
+  graph g;
+  auto model = g.add("model", servers{.tables = {table_of("w", 4)}});
+  g.add("learners", some_workers()).into(std::move(stages)..., model);
+  return rejection_of(g);
+}
+
+} // namespace
+
+TEST_CASE("a_graph_that_is_not_wired_says_what_is_missing") {
+  graph g;
+  CHECK(rejection_of(g) == "the graph has no store: add servers with tables");
+  const auto model = g.add("model", servers{.tables = {table_of("w", 4)}});
+  CHECK(rejection_of(g) == "the graph has no workers: add troupe::workers");
+  auto learners = g.add("learners", some_workers());
+  CHECK(rejection_of(g) == "learners asks no store: call learners.into(...)");
+  learners.into(model);
   CHECK(rejection_of(g).empty());
-  g.workers(10, trainers(constant_gradient(1)));
-  CHECK(rejection_of(g) == "graph::workers was called twice: all workers of a graph are alike");
-  graph evaluated;
-  const auto make = [] { return std::make_unique<blind_evaluator>(); };
-  evaluated.evaluator(make);
-  evaluated.evaluator(make);
-  CHECK(rejection_of(evaluated) == "graph::evaluator was called twice: a graph has one evaluator");
+  auto test = g.add("test", some_evaluator());
+  CHECK(rejection_of(g) == "test asks no store: call test.into(...)");
+  test.into(model);
+  CHECK(rejection_of(g).empty());
+  learners.into(model);
+  CHECK(rejection_of(g) == "learners has two paths: call into() once");
+}
+
+TEST_CASE("a_node_has_a_name_of_its_own") {
+  for (const auto& [name, text] : {
+         std::pair{"", "'' is no name of a node: use the characters a-z, 0-9 and _"},
+         std::pair{"Model", "'Model' is no name of a node: use the characters a-z, 0-9 and _"},
+         std::pair{"parameters1", "the name of the node 'parameters1' has 11 characters: use at "
+                                  "most 10"},
+       }) {
+    graph g;
+    g.add(name, servers{.tables = {table_of("w", 4)}});
+    CHECK(rejection_of(g) == text);
+  }
+  graph twice;
+  auto model = twice.add("model", servers{.tables = {table_of("w", 4)}});
+  twice.add("model", some_workers()).into(model);
+  CHECK(rejection_of(twice) == "two parts of the graph are named 'model': rename one");
+  CHECK(rejection_with(no_op("noise"), no_op("noise"))
+        == "two parts of the graph are named 'noise': rename one");
+  CHECK(rejection_with(no_op("much_too_long"))
+        == "the name of the stage 'much_too_long' has 13 characters: use at most 10");
+}
+
+TEST_CASE("a_graph_has_one_store_and_one_node_of_workers_so_far") {
+  graph g;
+  auto one = g.add("one", servers{.tables = {table_of("w", 4)}});
+  g.add("first", some_workers()).into(one);
+  CHECK(rejection_of(g).empty());
+  auto more = g;
+  more.add("other", servers{.tables = {table_of("w", 4)}});
+  CHECK(rejection_of(more) == "one and other both have a table 'w': a table lives in one store");
+  more = g;
+  more.add("other", shared_memory{{table_of("v", 4)}});
+  CHECK(rejection_of(more) == "one and other are both stores: a graph has one so far");
+  more = g;
+  more.add("second", some_workers());
+  CHECK(rejection_of(more) == "first and second are both workers: a graph has one node of workers");
+  graph empty;
+  auto nothing = empty.add("model", servers{});
+  empty.add("learners", some_workers()).into(nothing);
+  CHECK(rejection_of(empty) == "model has no tables: give it one or more");
+  graph idle;
+  auto store = idle.add("model", servers{.tables = {table_of("w", 4)}});
+  idle.add("learners", workers{.samples = 3}).into(store);
+  CHECK(rejection_of(idle) == "learners makes no trainers: set workers::make");
 }
 
 TEST_CASE("nodes_of_another_graph_are_refused") {
   graph one;
-  const auto parameters = one.servers({table_of("w", 4)});
+  const auto model = one.add("model", servers{.tables = {table_of("w", 4)}});
   graph other;
-  const auto own = other.servers({table_of("w", 4)});
-  auto workers = other.workers(10, trainers(constant_gradient(1)));
-  workers.into(parameters);
-  CHECK(rejection_of(other) == "the graph's nodes lead to the servers of another graph");
-  workers.into(own);
-  CHECK(rejection_of(other) == "the graph's nodes lead to the servers of another graph");
+  other.add("own", servers{.tables = {table_of("w", 4)}});
+  other.add("learners", some_workers()).into(model);
+  CHECK(rejection_of(other) == "learners leads to a node of another graph");
 }
 
-TEST_CASE("a_job_is_made_from_graph_and_command_line") {
-  run_options options;
-  options.workers = 3;
-  options.servers = 2;
-  options.epochs = 4;
-  options.batch_samples = 8;
-  options.seed = 5;
-  options.partitions = 16;
-  const auto g = tiny_graph(options, 100, to_three);
-  const auto job = make_job("tiny", g, options);
-  CHECK(validate(job));
-  CHECK(job.name == "tiny");
-  CHECK(job.workers == 3);
-  CHECK(job.servers == 2);
-  CHECK(job.epochs == 4);
-  CHECK(job.batches_per_epoch() == 13);
-  CHECK(job.tables == g.tables());
-  auto other = g;
-  other.dataset_id("labels 17");
-  CHECK(make_job("tiny", other, options).name == "tiny on labels 17");
-  CHECK(fingerprint(make_job("tiny", other, options)) != fingerprint(job));
-  options.sync.mode = consistency_mode::hogwild;
-  CHECK(make_job("tiny", g, options).servers == 1);
+TEST_CASE("stages_stand_in_an_order_that_they_can_work_in") {
+  const auto fp16 = compress{.pushes = {{"", {encoding::fp16, 0}}}};
+  CHECK(rejection_with(unchanged("a"), unchanged("b"), no_op("c"), reduce{}, fp16).empty());
+  CHECK(rejection_with(reduce{}, no_op("sums", {.takes_sums = true}), fp16).empty());
+  CHECK(rejection_with(reduce{}, no_op("noise"))
+        == "noise works on single batches and stands behind reducer, which adds them up: put it "
+           "before, or declare traits::takes_sums");
+  CHECK(rejection_with(fp16, reduce{})
+        == "codec stands before reducer, which cannot add up packed gradients: put codec last");
+  CHECK(rejection_with(fp16, no_op("noise"))
+        == "codec stands before noise, which cannot read packed gradients: put codec last");
+  CHECK(rejection_with(no_op("noise"), unchanged("clip"))
+        == "clip changes gradients on the trainer's thread and stands behind noise: put it first");
+  CHECK(rejection_with(map_push("clip", {})) == "clip has an empty function");
+  CHECK(rejection_with(own_stage("noise", {}, {})) == "noise has an empty function");
+  CHECK(rejection_with(stage_list{no_op("a"), reduce{}}, fp16).empty());
 }
 
 } // namespace graph_test

@@ -8,9 +8,9 @@ namespace {
 
 TEST_CASE("each worker has a process of its own where nothing else is asked for") {
   run_options options;
-  options.servers = 1;
-  options.workers = 2;
-  options.backup_workers = 1;
+  options.servers.count = 1;
+  options.workers.count = 2;
+  options.workers.backups = 1;
   CHECK(processes_here(options)
         == std::vector<process_name>{
           {role::server, 0}, {role::worker, 0}, {role::worker, 1}, {role::worker, 2}});
@@ -20,9 +20,9 @@ TEST_CASE("each worker has a process of its own where nothing else is asked for"
 
 TEST_CASE("workers share processes in the order of their indices") {
   run_options options;
-  options.servers = 1;
-  options.workers = 7;
-  options.workers_per_process = 3;
+  options.servers.count = 1;
+  options.workers.count = 7;
+  options.workers.per_process = 3;
   CHECK(processes_here(options)
         == std::vector<process_name>{
           {role::server, 0}, {role::worker, 0}, {role::worker, 3}, {role::worker, 6}});
@@ -35,7 +35,7 @@ TEST_CASE("workers share processes in the order of their indices") {
 
 TEST_CASE("a host runs those workers of a group that it was told to run") {
   run_options options;
-  options.workers_per_process = 4;
+  options.workers.per_process = 4;
   options.here = {{role::worker, 6}, {role::server, 1}, {role::worker, 5}, {role::worker, 9}};
   CHECK(processes_here(options)
         == std::vector<process_name>{{role::server, 1}, {role::worker, 5}, {role::worker, 9}});

@@ -75,37 +75,38 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 } // namespace
 
 TEST_CASE("plan: sizes, rates and times have units") {
-  CHECK_EQ(*plan::parse_bytes("160MB"), 160e6);
-  CHECK_EQ(*plan::parse_bytes("1.5 GiB"), 1.5 * 1024 * 1024 * 1024);
-  CHECK_EQ(*plan::parse_bytes("4096"), 4096);
-  CHECK_EQ(*plan::parse_rate("10Gbit/s"), 1.25e9);
-  CHECK_EQ(*plan::parse_rate("16GB/s"), 16e9);
-  CHECK_EQ(*plan::parse_seconds("100ms"), doctest::Approx(0.1));
+  CHECK_EQ(*planning::parse_bytes("160MB"), 160e6);
+  CHECK_EQ(*planning::parse_bytes("1.5 GiB"), 1.5 * 1024 * 1024 * 1024);
+  CHECK_EQ(*planning::parse_bytes("4096"), 4096);
+  CHECK_EQ(*planning::parse_rate("10Gbit/s"), 1.25e9);
+  CHECK_EQ(*planning::parse_rate("16GB/s"), 16e9);
+  CHECK_EQ(*planning::parse_seconds("100ms"), doctest::Approx(0.1));
   for (const auto* const text :
        {"", "MB", "1 MB s", "160mb", "nan", "inf", "1e999", "1e308TB", "0x"})
-    CHECK_EQ(plan::parse_bytes(text).error().text,
+    CHECK_EQ(planning::parse_bytes(text).error().text,
              "'" + std::string(text) + "' is not a size such as 160MB or 64KiB");
-  CHECK_EQ(plan::parse_bytes("0").error().text, "'0' is not above 0");
-  CHECK_EQ(plan::parse_bytes("1e30").error().text, "'1e30' is too large");
-  CHECK_EQ(plan::parse_rate("-1GB/s").error().text, "'-1GB/s' is not above 0");
-  CHECK_EQ(plan::parse_rate("10").error().text, "'10' is not a rate such as 10Gbit/s or 16GB/s");
-  CHECK_EQ(plan::parse_seconds("5").error().text, "'5' is not a time such as 100ms or 1.5s");
+  CHECK_EQ(planning::parse_bytes("0").error().text, "'0' is not above 0");
+  CHECK_EQ(planning::parse_bytes("1e30").error().text, "'1e30' is too large");
+  CHECK_EQ(planning::parse_rate("-1GB/s").error().text, "'-1GB/s' is not above 0");
+  CHECK_EQ(planning::parse_rate("10").error().text,
+           "'10' is not a rate such as 10Gbit/s or 16GB/s");
+  CHECK_EQ(planning::parse_seconds("5").error().text, "'5' is not a time such as 100ms or 1.5s");
 }
 
 TEST_CASE("plan: values are shown with three digits") {
-  CHECK_EQ(plan::show_seconds(0.06002), "60.0 ms");
-  CHECK_EQ(plan::show_seconds(2.649e-3), "2.65 ms");
-  CHECK_EQ(plan::show_seconds(114e-6), "114 us");
-  CHECK_EQ(plan::show_seconds(0.64), "640 ms");
-  CHECK_EQ(plan::show_seconds(7), "7.00 s");
-  CHECK_EQ(plan::show_seconds(1200), "20.0 min");
-  CHECK_EQ(plan::show_bytes(240e6), "240 MB");
-  CHECK_EQ(plan::show_bytes(999.9e3), "1 MB");
-  CHECK_EQ(plan::show_bits(1.25e9), "10 Gbit/s");
+  CHECK_EQ(planning::show_seconds(0.06002), "60.0 ms");
+  CHECK_EQ(planning::show_seconds(2.649e-3), "2.65 ms");
+  CHECK_EQ(planning::show_seconds(114e-6), "114 us");
+  CHECK_EQ(planning::show_seconds(0.64), "640 ms");
+  CHECK_EQ(planning::show_seconds(7), "7.00 s");
+  CHECK_EQ(planning::show_seconds(1200), "20.0 min");
+  CHECK_EQ(planning::show_bytes(240e6), "240 MB");
+  CHECK_EQ(planning::show_bytes(999.9e3), "1 MB");
+  CHECK_EQ(planning::show_bits(1.25e9), "10 Gbit/s");
 }
 
 TEST_CASE("plan: a topology file has nodes and links") {
-  const auto net = plan::parse_topology(two_gpus, "x.json");
+  const auto net = planning::parse_topology(two_gpus, "x.json");
   REQUIRE(net);
   CHECK_EQ(net->name, "two GPUs");
   REQUIRE_EQ(net->nodes.size(), 3);
@@ -162,7 +163,7 @@ TEST_CASE("plan: a topology file that cannot be used gives one line") {
     {two_gpus, "", "x: not JSON: line 1 cannot be read"},
   };
   for (const auto& [what, by, expected] : rows) {
-    const auto net = plan::parse_topology(replaced(two_gpus, what, by), "x");
+    const auto net = planning::parse_topology(replaced(two_gpus, what, by), "x");
     CAPTURE(expected);
     REQUIRE_FALSE(net);
     CHECK_EQ(net.error().text, expected);
@@ -213,7 +214,7 @@ TEST_CASE("plan: the table shows the book's figures and a choice with its reason
 }
 
 TEST_CASE("plan: this machine is measured") {
-  const auto net = plan::find_topology("machine");
+  const auto net = planning::find_topology("machine");
   REQUIRE(net);
   CHECK_EQ(problem_of(*net).value_or("none"), "none");
   const kernels::routing ways(*net);
@@ -226,10 +227,10 @@ TEST_CASE("plan: this machine is measured") {
 }
 
 TEST_CASE("plan: the drawing is one SVG with every node and a row for each link in use") {
-  const kernels::routing ways(*plan::parse_topology(
+  const kernels::routing ways(*planning::parse_topology(
     replaced(two_gpus, R"("name": "two GPUs")", R"("name": "a < b & c")"), "x"));
   const auto plans = kernels::plan_all_reduce(ways, 1e6);
-  const auto text = plan::drawing(ways, plans[choose(plans)], 1e6);
+  const auto text = planning::drawing(ways, plans[choose(plans)], 1e6);
   CHECK(text.starts_with("<svg "));
   CHECK(text.ends_with("</svg>\n"));
   CHECK(contains(text, "a &lt; b &amp; c: all-reduce of 1 MB"));
@@ -241,14 +242,14 @@ TEST_CASE("plan: the drawing is one SVG with every node and a row for each link 
 }
 
 TEST_CASE("plan: sizes of a parameter server") {
-  plan::server_needs needs{.parameter_bytes = 160e6,
-                           .workers = 16,
-                           .servers = 4,
-                           .step_seconds = 0.1,
-                           .compress = 4,
-                           .network_per_second = 1.25e9,
-                           .disk_per_second = 500e6};
-  const auto sizes = plan::sizes_of(needs);
+  planning::server_needs needs{.parameter_bytes = 160e6,
+                               .workers = 16,
+                               .servers = 4,
+                               .step_seconds = 0.1,
+                               .compress = 4,
+                               .network_per_second = 1.25e9,
+                               .disk_per_second = 500e6};
+  const auto sizes = planning::sizes_of(needs);
   CHECK_EQ(sizes.push_bytes, 40e6);
   CHECK_EQ(sizes.worker_seconds, doctest::Approx(0.16));
   CHECK_EQ(sizes.server_seconds, doctest::Approx(0.64)); // 16 workers * 200 MB / 4 / 1.25 GB/s
@@ -261,15 +262,15 @@ TEST_CASE("plan: sizes of a parameter server") {
   CHECK_EQ(sizes.ring_seconds, doctest::Approx(0.24));
 
   needs.servers = 8; // The time halves: O(workers / servers).
-  CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.32));
+  CHECK_EQ(planning::sizes_of(needs).server_seconds, doctest::Approx(0.32));
   needs.workers = 32;
-  CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.64));
+  CHECK_EQ(planning::sizes_of(needs).server_seconds, doctest::Approx(0.64));
   needs.state_per_weight = 2;
-  CHECK_EQ(plan::sizes_of(needs).disk_bytes, doctest::Approx(3 * 480e6));
+  CHECK_EQ(planning::sizes_of(needs).disk_bytes, doctest::Approx(3 * 480e6));
   needs.replicas = 2; // Pushes double; recovery copies 2 * 480 MB / 8 from other replicas.
-  CHECK_EQ(plan::sizes_of(needs).server_seconds, doctest::Approx(0.768));
-  CHECK_EQ(plan::sizes_of(needs).read_seconds, 0);
-  CHECK_EQ(plan::sizes_of(needs).refill_seconds, doctest::Approx(0.096));
+  CHECK_EQ(planning::sizes_of(needs).server_seconds, doctest::Approx(0.768));
+  CHECK_EQ(planning::sizes_of(needs).read_seconds, 0);
+  CHECK_EQ(planning::sizes_of(needs).refill_seconds, doctest::Approx(0.096));
 }
 
 TEST_CASE("plan: the consistency follows communication and the slowest worker") {
@@ -286,37 +287,37 @@ TEST_CASE("plan: the consistency follows communication and the slowest worker") 
     {160e6, 1, "asp, but communication takes ", "parameter server: an all-reduce would wait"},
   };
   for (const auto& each : rows) {
-    const plan::server_needs needs{.parameter_bytes = each.bytes,
-                                   .workers = 16,
-                                   .servers = 16,
-                                   .network_per_second = 1.25e9,
-                                   .disk_per_second = 500e6,
-                                   .slowest = each.slowest};
+    const planning::server_needs needs{.parameter_bytes = each.bytes,
+                                       .workers = 16,
+                                       .servers = 16,
+                                       .network_per_second = 1.25e9,
+                                       .disk_per_second = 500e6,
+                                       .slowest = each.slowest};
     const auto advice = advice_for(needs, sizes_of(needs));
     CAPTURE(advice.consistency);
     CHECK(advice.consistency.starts_with(each.consistency));
     CAPTURE(advice.strategy);
     CHECK(advice.strategy.starts_with(each.strategy));
   }
-  const plan::server_needs one_server{.parameter_bytes = 5e5,
-                                      .workers = 8,
-                                      .servers = 1,
-                                      .network_per_second = 1.25e9,
-                                      .disk_per_second = 500e6};
+  const planning::server_needs one_server{.parameter_bytes = 5e5,
+                                          .workers = 8,
+                                          .servers = 1,
+                                          .network_per_second = 1.25e9,
+                                          .disk_per_second = 500e6};
   CHECK(advice_for(one_server, sizes_of(one_server)).strategy.starts_with("all-reduce in a ring"));
-  CHECK(contains(plan::sizing_text(one_server), "O(workers / servers)"));
+  CHECK(contains(planning::sizing_text(one_server), "O(workers / servers)"));
   auto alone = one_server;
   alone.workers = 1; // A ring needs two workers.
   CHECK(advice_for(alone, sizes_of(alone)).strategy.starts_with("parameter server"));
 }
 
 TEST_CASE("plan: as many servers as no number of 32 bits tells") {
-  const plan::server_needs needs{.parameter_bytes = 1e12,
-                                 .workers = 1000,
-                                 .step_seconds = 1e-4,
-                                 .network_per_second = 1e9,
-                                 .disk_per_second = 500e6};
-  CHECK(contains(plan::sizing_text(needs), " 20000000000 "));
+  const planning::server_needs needs{.parameter_bytes = 1e12,
+                                     .workers = 1000,
+                                     .step_seconds = 1e-4,
+                                     .network_per_second = 1e9,
+                                     .disk_per_second = 500e6};
+  CHECK(contains(planning::sizing_text(needs), " 20000000000 "));
 }
 
 } // namespace troupe::plan_command_test

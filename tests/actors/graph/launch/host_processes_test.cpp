@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 TEST_CASE("a_host_runs_all_members_or_those_that_it_is_told_to") {
   run_options options;
-  options.servers = 1;
-  options.workers = 2;
+  options.servers.count = 1;
+  options.workers.count = 2;
   CHECK(processes_here(options)
         == std::vector<process_name>{{role::server, 0}, {role::worker, 0}, {role::worker, 1}});
   options.here = {{role::worker, 1}};
@@ -24,7 +24,7 @@ TEST_CASE("a_host_runs_all_members_or_those_that_it_is_told_to") {
 TEST_CASE("standbys_are_started_beside_the_coordinator_and_nobody_waits_for_their_end") {
   const storage::temporary_directory folder;
   run_options options;
-  options.servers = options.workers = 1;
+  options.servers.count = options.workers.count = 1;
   options.run_directory = folder.path();
   options.standbys = 2;
   const int listener = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ TEST_CASE("standbys_are_started_beside_the_coordinator_and_nobody_waits_for_thei
 TEST_CASE("servers_that_are_added_and_that_nobody_runs_are_started_on_the_main_host_only") {
   const storage::temporary_directory folder;
   run_options options;
-  options.servers = 2;
+  options.servers.count = 2;
   options.here = {{role::server, 0}};
   options.run_directory = folder.path();
   const auto absent = incarnation_id{}, present = incarnation_id{5};

@@ -1,7 +1,6 @@
 // Runs whole jobs in one process, on real threads.
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/local_cluster.hpp"
-#include "actors/graph/make_job.hpp"
 #include "tests/actors/tiny_training.hpp"
 #include "tests/actors/whole_job.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -20,16 +19,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-run_result train(const run_options& options, const gradient_function& what,
+run_result train(run_options options, const gradient_function& what,
                  std::optional<std::filesystem::path> checkpoints = {}) {
   actor_config config;
   caf::actor_system system{config};
-  const auto g = tiny_graph(options, 80, what);
-  const auto job = make_job("tiny", g, options);
-  REQUIRE(validate(job));
+  options.checkpoint_directory = checkpoints;
+  const auto tiny = tiny_plan(options, 80, what);
+  const auto& job = tiny.job;
   std::promise<run_result> end;
   auto coming = end.get_future();
-  auto cluster = local_cluster::start(system, job, g, options, std::move(checkpoints), {});
+  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), {});
   REQUIRE(cluster);
   const auto store = cluster->client(system);
   system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
@@ -52,7 +51,7 @@ TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
     // With unbounded staleness, a worker that a busy machine delays pushes its first gradient last.
     // That moves the values that the other worker has found.
     if (sync.mode == consistency_mode::asp || sync.mode == consistency_mode::hogwild)
-      options.workers = 1;
+      options.workers.count = 1;
     const auto found = train(options, to_three);
     CHECK(found.failed.empty());
     CHECK(found.batches_done == batches);
@@ -70,9 +69,9 @@ TEST_CASE("bsp_gives_the_same_bytes_each_time") {
   const auto first = train(options, noisy);
   CHECK(first.parameters.at(0).at(0) != 0);
   CHECK(first.parameters == train(options, noisy).parameters);
-  options.delta_pulls = true;
+  options.workers.delta_pulls = true;
   CHECK(first.parameters == train(options, noisy).parameters);
-  options.servers = 1;
+  options.servers.count = 1;
   CHECK(first.parameters == train(options, noisy).parameters);
 }
 
@@ -82,8 +81,8 @@ TEST_CASE("every_codec_reaches_the_target") {
     CAPTURE(text);
     auto options = options_of({consistency_mode::bsp, 0});
     options.epochs = 8;
-    options.compress[""] = *parse_compression(text);
-    options.compress_pulls = encoding::fp16;
+    options.codec.pushes[""] = *parse_compression(text);
+    options.codec.pulls = encoding::fp16;
     const auto found = train(options, to_three);
     CHECK(found.failed.empty());
     REQUIRE(found.parameters.size() == 2);
@@ -99,7 +98,8 @@ TEST_CASE("every_batch_is_applied_exactly_once") {
     CAPTURE(to_string(consistency{mode, 0}));
     const auto options = options_of({mode, 0});
     // bsp takes a step with the mean of the workers' gradients.
-    const auto share = mode == consistency_mode::bsp ? static_cast<float>(options.workers) : 1.0f;
+    const auto share =
+      mode == consistency_mode::bsp ? static_cast<float>(options.workers.count) : 1.0f;
     const auto found = train(options, constant_gradient(-share / lr));
     std::size_t wrong = 0;
     for (const auto& table : found.parameters)
@@ -112,7 +112,7 @@ TEST_CASE("every_batch_is_applied_exactly_once") {
 TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
   const storage::temporary_directory folder;
   auto options = options_of({consistency_mode::asp, 0});
-  options.checkpointing.interval = 10ms;
+  options.servers.checkpoints.interval = 10ms;
   CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
   CHECK(storage::last_number(folder.path()) > 0);
   options.resume = true;
@@ -135,9 +135,8 @@ TEST_CASE("a_cluster_that_is_dropped_in_the_middle_ends") {
     actor_config config;
     caf::actor_system system{config};
     const auto options = options_of({mode, 0});
-    const auto g = tiny_graph(options, 1'000'000, to_three);
-    const auto job = make_job("tiny", g, options);
-    auto cluster = local_cluster::start(system, job, g, options, {}, {});
+    const auto tiny = tiny_plan(options, 1'000'000, to_three);
+    auto cluster = local_cluster::start(system, tiny, {}, {});
     REQUIRE(cluster);
   }
 }

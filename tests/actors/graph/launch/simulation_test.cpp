@@ -3,7 +3,6 @@
 
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/local_cluster.hpp"
-#include "actors/graph/make_job.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "storage/push_history.hpp"
 #include "tests/actors/tiny_training.hpp"
@@ -48,15 +47,17 @@ outcome train(run_options options, std::uint64_t seed, const gradient_function& 
   const storage::temporary_directory folder;
   options.record_directory = folder.path() / "record";
   simulated_system in{seed};
-  const auto g = tiny_graph(options, 80, what);
-  const auto job = make_job("tiny", g, options);
-  REQUIRE(validate(job));
+  auto asked = options; // A record shows the order of pushes, also of those that are packed.
+  asked.record_directory.reset();
+  auto tiny = tiny_plan(asked, 80, what);
+  tiny.options.record_directory = options.record_directory;
+  const auto& job = tiny.job;
   REQUIRE(begin_recording(options, job));
   std::promise<run_result> end;
   auto coming = end.get_future();
   outcome found;
   {
-    auto cluster = local_cluster::start(in.system, job, g, options, {}, {}, &in.time);
+    auto cluster = local_cluster::start(in.system, tiny, {}, {}, &in.time);
     REQUIRE(cluster);
     const auto store = cluster->client(in.system);
     in.system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
@@ -81,7 +82,7 @@ outcome train(run_options options, std::uint64_t seed, const gradient_function& 
 
 run_options options_for(consistency_mode mode) {
   auto options = options_of({mode, 1});
-  options.workers = 3;
+  options.workers.count = 3;
   options.optimizer.kind = optimizer_kind::adam;
   options.optimizer.learning_rate = 0.01f;
   return options;
@@ -195,10 +196,10 @@ TEST_CASE("a_seed_has_one_history_and_another_one_another") {
 
 TEST_CASE("what_else_runs_in_threads_is_the_same_each_time_too") {
   auto options = options_for(consistency_mode::asp);
-  options.servers = options.replicas = 3;
-  options.pull_ahead = 2;
-  options.apply_batch = 4;
-  options.delta_pulls = true;
+  options.servers.count = options.servers.replicas = 3;
+  options.workers.ahead = 2;
+  options.servers.apply_batch = 4;
+  options.workers.delta_pulls = true;
   options.slow_workers[1] = 40ms;
   const auto first = train(options, 1);
   CHECK(first == train(options, 1));
@@ -213,8 +214,8 @@ TEST_CASE("compressed_training_is_the_same_each_time") {
   auto options = options_for(consistency_mode::asp);
   const auto plain = train(options, 1);
   for (const auto& how : {compression{encoding::int8, 0}, compression{encoding::topk, 0.1}}) {
-    options.compress[""] = how;
-    options.compress_pulls = encoding::bf16;
+    options.codec.pushes[""] = how;
+    options.codec.pulls = encoding::bf16;
     const auto first = train(options, 1);
     CHECK(first == train(options, 1));
     CHECK(first.parameters != plain.parameters);
@@ -223,11 +224,11 @@ TEST_CASE("compressed_training_is_the_same_each_time") {
 
 TEST_CASE("without_error_feedback_bsp_ends_in_the_same_bytes_when_compressed") {
   auto options = options_for(consistency_mode::bsp);
-  options.compress[""] = {encoding::int8, 0};
-  options.compress_pulls = encoding::fp16;
+  options.codec.pushes[""] = {encoding::int8, 0};
+  options.codec.pulls = encoding::fp16;
   const auto first = train(options, 1);
   options.slow_workers[0] = 30ms;
-  options.servers = 3;
+  options.servers.count = 3;
   CHECK(first.parameters == train(options, 2).parameters);
 }
 
@@ -237,23 +238,22 @@ TEST_CASE("bsp_ends_in_the_same_bytes_in_every_history") {
   const auto other = train(options, 2);
   CHECK(first.parameters == other.parameters);
   CHECK(first.order != other.order); // The times differ.
-  options.servers = 1;
+  options.servers.count = 1;
   CHECK(first.parameters == train(options, 1).parameters);
-  options.servers = 3;
+  options.servers.count = 3;
   options.slow_workers[0] = 30ms;
   const auto slow = train(options, 1);
   CHECK(first.parameters == slow.parameters);
   CHECK(slow.took > first.took);
-  options.workers = 2; // Each step takes the mean of two gradients.
+  options.workers.count = 2; // Each step takes the mean of two gradients.
   CHECK(first.parameters != train(options, 1).parameters);
 }
 
 TEST_CASE("a_simulated_job_may_be_dropped_in_the_middle") {
   simulated_system in;
   const auto options = options_for(consistency_mode::asp);
-  const auto g = tiny_graph(options, 1'000'000, to_three);
-  const auto job = make_job("tiny", g, options);
-  const auto cluster = local_cluster::start(in.system, job, g, options, {}, {}, &in.time);
+  const auto tiny = tiny_plan(options, 1'000'000, to_three);
+  const auto cluster = local_cluster::start(in.system, tiny, {}, {}, &in.time);
   REQUIRE(cluster);
   in.time.pass(500ms);
 }

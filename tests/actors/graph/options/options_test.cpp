@@ -176,10 +176,10 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "worker:2,server:1",
                          "--tls",
                          "certs"});
-  CHECK(x.workers == 3);
-  CHECK(x.servers == 5);
-  CHECK(x.replicas == 3);
-  CHECK(x.shards == 10);
+  CHECK(x.workers.count == 3);
+  CHECK(x.servers.count == 5);
+  CHECK(x.servers.replicas == 3);
+  CHECK(x.servers.shards == 10);
   CHECK(x.sync == consistency{consistency_mode::ssp, 4});
   optimizer_spec optimizer;
   optimizer.kind = optimizer_kind::adam;
@@ -198,13 +198,13 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.epochs == 7);
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
-  CHECK(x.apply_batch == 16);
-  CHECK(x.delta_pulls);
+  CHECK(x.servers.apply_batch == 16);
+  CHECK(x.workers.delta_pulls);
   CHECK(!x.key_cache);
   CHECK(x.checkpoint_directory == "dir");
-  CHECK(x.checkpointing.interval == 0ms);
-  CHECK(x.checkpointing.clocks == 50);
-  CHECK(x.checkpointing.keep == 2);
+  CHECK(x.servers.checkpoints.interval == 0ms);
+  CHECK(x.servers.checkpoints.clocks == 50);
+  CHECK(x.servers.checkpoints.keep == 2);
   CHECK(x.resume);
   CHECK(x.report_file == "r.json");
   CHECK(x.export_file == "e.npz");
@@ -216,25 +216,25 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
   CHECK(x.tls_directory == "certs");
   CHECK(validate(x));
-  CHECK(parsed({"--pull-ahead", "2"}).pull_ahead == 2);
+  CHECK(parsed({"--pull-ahead", "2"}).workers.ahead == 2);
 }
 
 TEST_CASE("compression_is_for_all_tables_or_for_one") {
   const auto x = parsed({"--compress", "topk:0.01", "--compress", "bias=f32", "--compress",
                          "w=int8", "--compress-pulls", "bf16"});
   CHECK(validate(x));
-  CHECK(x.compress.at("") == compression{encoding::topk, 0.01});
-  CHECK(x.compress.at("bias") == compression{});
-  CHECK(x.compress.at("w") == compression{encoding::int8, 0});
-  CHECK(x.compress_pulls == encoding::bf16);
-  CHECK(parsed({"--compress-pulls", "f32"}).compress_pulls == encoding::f32);
+  CHECK(x.codec.pushes.at("") == compression{encoding::topk, 0.01});
+  CHECK(x.codec.pushes.at("bias") == compression{});
+  CHECK(x.codec.pushes.at("w") == compression{encoding::int8, 0});
+  CHECK(x.codec.pulls == encoding::bf16);
+  CHECK(parsed({"--compress-pulls", "f32"}).codec.pulls == encoding::f32);
 }
 
 TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
   const auto x = parsed({});
-  CHECK(x.workers == 4);
+  CHECK(x.workers.count == 4);
   CHECK(x.sync == consistency{consistency_mode::asp, 0});
-  CHECK(x.checkpointing.interval == 2000ms);
+  CHECK(x.servers.checkpoints.interval == 2000ms);
   CHECK(validate(x));
 }
 
@@ -314,17 +314,18 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--sync", "hogwild", "--import", "f.npz"}, "--sync hogwild keeps no record of batches"},
     {{"--sync", "hogwild", "--resume"}, "--sync hogwild keeps no record of batches"},
     {{"--sync", "hogwild", "--checkpoint-scrub", "off"}, "--sync hogwild keeps no record"},
-    {{"--threads", "--kill", "worker:0@1"}, "--kill ends processes: use --processes"},
+    {{"--threads", "--kill", "worker:0@1"}, "--threads is one process: leave out --kill"},
     {{"--threads", "--listen", "1.2.3.4:5"}, "--threads is one process"},
     {{"--threads", "--join", "1.2.3.4:5"}, "--threads is one process"},
     {{"--threads", "--here", "worker:0"}, "--threads is one process"},
     {{"--threads", "--run-dir", "d"}, "--threads writes no logs"},
-    {{"--threads", "--checkpoint-every", "1s"}, "--checkpoint-every with --threads needs"},
+    {{"--threads", "--checkpoint-every", "1s"},
+     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--checkpoint-every"},
     {{"--simulate", "--sync", "hogwild"}, "--sync hogwild shares memory between threads"},
-    {{"--simulate", "--kill", "worker:0@1"}, "--kill ends processes: use --processes"},
+    {{"--simulate", "--kill", "worker:0@1"}, "--simulate is one process: leave out --kill"},
     {{"--simulate", "--listen", "1.2.3.4:5"}, "--simulate is one process: leave out --listen"},
-    {{"--simulate", "--join", "1.2.3.4:5"},
-     "--simulate is one process: leave out --listen, --join"},
+    {{"--simulate", "--join", "1.2.3.4:5"}, "--simulate is one process: leave out --join"},
     {{"--simulate", "--here", "worker:0"}, "--simulate is one process"},
     {{"--simulate", "--run-dir", "d"}, "--simulate writes no logs: leave out --run-dir"},
     {{"--simulate", "--durability", "log"}, "--simulate ends as a whole"},
@@ -336,8 +337,12 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--simulate", "--import", "a.npz"}, "--simulate begins with the initial values and keeps no"},
     {{"--simulate", "--replay", "d"}, "--replay computes a record again, in its own order"},
     {{"--simulate", "--stragglers", "evict"}, "--simulate cannot start a worker again"},
-    {{"--threads", "--checkpoint-keep", "2"}, "--checkpoint-keep with --threads needs"},
-    {{"--threads", "--checkpoint-scrub", "1m"}, "--checkpoint-scrub with --threads needs"},
+    {{"--threads", "--checkpoint-keep", "2"},
+     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--checkpoint-keep"},
+    {{"--threads", "--checkpoint-scrub", "1m"},
+     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--checkpoint-scrub"},
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
     {{"--sync", "hogwild", "--run-dir", "d"}, "--sync hogwild writes no logs"},
     {{"--sync", "hogwild", "--threads", "--run-dir", "d"}, "--sync hogwild writes no logs"},
@@ -363,11 +368,14 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--no-key-cache"}, "--threads has no links"},
     {{"--sync", "hogwild", "--workers-per-process", "2"}, "--sync hogwild has one memory for all"},
     {{"--record", "d", "--workers-per-process", "2"}, "--record names the values that each"},
-    {{"--reduce-wait", "5"}, "--reduce-wait is the time that workers of one process wait"},
-    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},
-    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--export", "e"}, "--export is for the host"},
-    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--import", "i"}, "--import is for the host"},
-    {{"--join", "1.2.3.4:5", "--listen", "1.2.3.4:5"}, "--listen is for the host"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"},
+     "--join takes part in a job that another host started: leave out --report"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--export", "e"},
+     "--join takes part in a job that another host started: leave out --export"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--import", "i"},
+     "--join takes part in a job that another host started: leave out --import"},
+    {{"--join", "1.2.3.4:5", "--listen", "1.2.3.4:5"},
+     "--join takes part in a job that another host started: leave out --listen"},
     {{"--join", "1.2.3.4:5"}, "--join needs --here"},
     {{"--join", "127.0.0.1:0", "--here", "worker:0"}, "--join needs the port"},
     {{"--replay", "x", "--until", "-1"}, "--until needs a number of seconds, from 0 on"},
@@ -395,7 +403,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--coordinator-store", "etcd://a:1"}, "--threads has no coordinator to lose"},
     {{"--standbys", "1"}, "--standbys needs --coordinator-store etcd://HOST:PORT"},
     {{"--join", "127.0.0.1:1", "--here", "worker:0", "--coordinator-store", "etcd://a:1"},
-     "--coordinator-store is for the host that starts the job"},
+     "--join takes part in a job that another host started: leave out --coordinator-store"},
     {{"--kill", "coordinator:1@1"}, "--kill: the job has only coordinators 0 to 0"},
     {{"--slow", "4:1"}, "--slow: the job has no worker 4, only 0 to 3"},
     {{"--kill", "worker:4@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"},
@@ -457,7 +465,7 @@ TEST_CASE("the_mode_is_the_one_asked_for_or_the_one_that_fits") {
 }
 
 TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {
-  const auto tables = parsed({"--sync", "bsp", "--lr", "0.25"}).configured({{}, {}});
+  const auto tables = parsed({"--sync", "bsp", "--lr", "0.25"}).store({{}, {}}).tables();
   REQUIRE(tables.size() == 2);
   CHECK(tables[1].sync.mode == consistency_mode::bsp);
   CHECK(tables[1].optimizer.learning_rate == 0.25f);

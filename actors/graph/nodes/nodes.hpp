@@ -1,0 +1,124 @@
+// Declares the nodes of a graph. A store has the tables and answers requests; a source asks it. The
+// fields of a node are what the command line can set (run_options::store and the like).
+#pragma once
+
+#include "actors/protocol/coordinator/checkpoint_options.hpp"
+#include "actors/protocol/coordinator/straggler_measure.hpp"
+#include "actors/protocol/worker/read_target.hpp"
+#include "actors/training/trainer.hpp"
+#include "serialization/job.hpp"
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+// -- stores --
+
+/// Server processes, which hold the shards of the tables and their replicas.
+struct servers {
+  std::vector<table_spec> tables = {};
+  std::uint32_t count = 2;    ///< Servers at the start of the job, 1 .. 256.
+  std::uint32_t replicas = 1; ///< Servers that hold each shard; at most `count`.
+  std::uint32_t shards = 0;   ///< Parts of the tables that are placed; 0: one for each server.
+  durability_mode durability = durability_mode::memory;
+  std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
+  read_target reads = read_target::head; ///< The replicas that answer pulls.
+  checkpoint_options checkpoints = {};
+  std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
+};
+
+/// The memory of one process, to which all workers write in place (hogwild). A batch counts at
+/// least once, and concurrent writes to an element may lose one of them.
+struct shared_memory {
+  std::vector<table_spec> tables = {};
+};
+
+/// Each worker process holds all values, and the workers add up their gradients (bsp).
+struct all_reduce {
+  std::vector<table_spec> tables = {};
+};
+
+/// A store of a kind that the command line chose (run_options::store).
+struct any_store : std::variant<servers, shared_memory, all_reduce> {
+  using variant::variant;
+
+  std::vector<table_spec>& tables() {
+    return std::visit(
+      [](auto& kind) -> auto& { return kind.tables; }, base());
+  }
+  const std::vector<table_spec>& tables() const {
+    return std::visit(
+      [](const auto& kind) -> const auto& { return kind.tables; }, base());
+  }
+  template <class Kind>
+  const Kind* get() const {
+    return std::get_if<Kind>(&base());
+  }
+
+private:
+  variant& base() { return *this; }
+  const variant& base() const { return *this; }
+};
+
+// -- sources --
+
+/// Makes trainers. It is made of any callable that returns a unique_ptr of a trainer, and takes
+/// nothing or the number of the worker.
+class trainer_maker {
+public:
+  trainer_maker() = default;
+  template <class Make>
+  requires std::invocable<Make&> || std::invocable<Make&, std::uint32_t> trainer_maker(Make make) {
+    if constexpr (std::invocable<Make&, std::uint32_t>)
+      make_ = std::move(make);
+    else
+      make_ = [make = std::move(make)](std::uint32_t) { return make(); };
+  }
+
+  explicit operator bool() const { return static_cast<bool>(make_); }
+  /// Returns the factory of one worker.
+  trainer_factory of(std::uint32_t worker) const {
+    return [make = make_, worker] { return make(worker); };
+  }
+
+private:
+  std::function<std::unique_ptr<trainer>(std::uint32_t worker)> make_;
+};
+
+/// Workers, which compute the gradients of the batches of all epochs.
+struct workers {
+  std::uint64_t samples = 0;     ///< Samples of an epoch.
+  trainer_maker make = {};       ///< Called on each worker's thread: load data there.
+  std::uint32_t count = 4;       ///< Workers at the start of the job, 1 .. 1024.
+  std::uint32_t per_process = 1; ///< Workers that share a process, and its path to the store.
+  std::uint32_t ahead = 0;       ///< asp: batches whose values are pulled ahead, at most 2.
+  std::uint32_t backups = 0;     ///< bsp: workers beyond `count`.
+  bool delta_pulls = false;      ///< Blocks that did not change are not pulled again.
+  std::uint32_t push_memory_mib = 1024; ///< For a process's pushes that are not acknowledged.
+  /// The strongest measure against a slow worker; nullopt: workers' speeds are not compared.
+  std::optional<straggler_measure> stragglers = straggler_measure::evicted;
+  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
+};
+
+/// An evaluation of the parameters after each epoch, in the launcher.
+struct evaluate {
+  evaluator_factory make = {}; ///< Called once, on the thread of the evaluations.
+};
+
+template <class Node>
+concept is_store = std::same_as<Node, servers> || std::same_as<Node, shared_memory> || std::same_as<
+  Node, all_reduce> || std::same_as<Node, any_store>;
+template <class Node>
+concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate>;
+
+} // namespace troupe

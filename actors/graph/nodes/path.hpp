@@ -1,0 +1,105 @@
+// Declares the stages that a program can put on the path from its workers to a store.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "serialization/encoding.hpp"
+#include "serialization/ids.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+class stage_decider; // actors/protocol/worker/stage.hpp
+
+/// A push, for a push function.
+struct push_info {
+  batch_id batch;
+  std::uint64_t epoch = 0;
+  std::uint64_t seed = 0; ///< For randomness: a function of the job's seed, batch and stage name.
+  /// The number of samples of the batch.
+  std::size_t samples = 0;
+  /// One list for each table: the keys of the rows of a sparse table, in ascending order. Empty for
+  /// a dense table.
+  std::span<const std::span<const std::uint64_t>> keys = {};
+};
+
+/// Changes a gradient in place, f32[] for each table. Must be a function of its arguments alone: a
+/// batch may be computed twice, and a replay computes it again. May throw: the job then stops with
+/// the text. A gradient with a value that is not finite changes no values.
+using push_function = std::function<void(const push_info&, mutable_tensors)>;
+
+/// Adds up the gradients of the workers of a process, so that the store gets one push for all.
+struct reduce {
+  std::chrono::milliseconds wait{100}; ///< Time that a sum waits for more workers.
+};
+
+/// Sends gradients, and the values of pulls, in fewer bytes.
+struct compress {
+  std::map<std::string, compression> pushes = {}; ///< By table; "": all other tables.
+  encoding pulls = encoding::f32;                 ///< At most int8.
+};
+
+/// What a program promises of a stage of its own.
+struct traits {
+  /// Each forward is a function of one request. Otherwise a run with it cannot be recorded.
+  bool pure = false;
+  /// Reads push_request::others. Otherwise the stage must stand before a reducer.
+  bool takes_sums = false;
+};
+
+/// One part of a path: a value that can be copied. Each process of workers gets its own.
+class stage {
+public:
+  /// Runs on the trainer's thread, before the request exists.
+  struct of_trainer {
+    push_function change;
+  };
+  struct of_program {
+    traits promises;
+    std::function<std::unique_ptr<stage_decider>()> make;
+  };
+  using kind = std::variant<of_trainer, of_program, reduce, compress>;
+
+  stage(reduce how) : name_("reducer"), what_(how) {}
+  stage(compress how) : name_("codec"), what_(std::move(how)) {}
+  stage(std::string name, kind what) : name_(std::move(name)), what_(std::move(what)) {}
+
+  const std::string& name() const { return name_; }
+  const kind& what() const { return what_; }
+  template <class Kind>
+  const Kind* get() const {
+    return std::get_if<Kind>(&what_);
+  }
+
+private:
+  std::string name_;
+  kind what_;
+};
+
+/// Returns a stage that changes each gradient on the trainer's thread, without a hop between
+/// actors. It must stand before all stages of other kinds. `name`: as of a node (graph::add).
+inline stage map_push(std::string name, push_function change) {
+  return {std::move(name), stage::of_trainer{std::move(change)}};
+}
+
+/// Returns a stage that a stage_decider of the program runs. `make` is called in each process of
+/// workers, once for each of its starts: the state does not outlive the process.
+inline stage own_stage(std::string name, traits promises,
+                       std::function<std::unique_ptr<stage_decider>()> make) {
+  return {std::move(name), stage::of_program{promises, std::move(make)}};
+}
+
+/// Stages in order, such as those of the command line (run_options::stages).
+using stage_list = std::vector<stage>;
+
+} // namespace troupe

@@ -1,0 +1,148 @@
+#include "actors/graph/plan.hpp"
+
+#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/option_fields.hpp"
+#include "storage/job_difference.hpp"
+
+#include "fmt/format.h"
+
+#include <utility>
+#include <variant>
+
+namespace troupe {
+
+namespace {
+
+/// Writes the nodes of the graph over those of the command line.
+void take_nodes(const graph& described, plan& made) {
+  const auto& store = described.stores().front();
+  const auto& source = described.sources().front();
+  auto& options = made.options;
+  made.store_name = store.name;
+  made.job.tables = store.what.tables();
+  made.store = static_cast<store_kind>(store.what.index());
+  options.allreduce = made.store == store_kind::all_reduce;
+  if (made.store == store_kind::shared_memory)
+    for (auto& table : made.job.tables)
+      table.sync = {consistency_mode::hogwild, 0};
+  if (options.allreduce)
+    for (auto& table : made.job.tables)
+      table.sync = {consistency_mode::bsp, 0};
+  options.sync = made.job.tables.front().sync;
+  if (const auto* const kind = store.what.get<servers>()) {
+    options.servers = *kind;
+    options.servers.tables.clear(); // They are in the job.
+  }
+  made.workers_name = source.name;
+  options.workers = source.what;
+  made.path = source.path.stages;
+  for (const auto& each : made.path) {
+    if (const auto* const kind = each.get<reduce>())
+      options.reducer = *kind;
+    if (const auto* const kind = each.get<compress>())
+      options.codec = *kind;
+  }
+  if (!made.has<compress>())
+    options.codec = {};
+  if (!described.evaluators().empty()) {
+    made.evaluator_name = described.evaluators().front().name;
+    made.make_evaluator = described.evaluators().front().what.make;
+  }
+}
+
+void fill_job(const graph& described, plan& made) {
+  const auto& options = made.options;
+  auto& job = made.job;
+  job.name = described.data().empty() ? made.program : made.program + " on " + described.data();
+  job.seed = options.seed;
+  job.partitions = options.partitions;
+  // Shared memory is one, for any number of servers. Without servers, each partition counts as one
+  // server, which allows the largest tables.
+  job.servers = made.store == store_kind::shared_memory ? 1
+                : made.store == store_kind::all_reduce  ? options.partitions
+                                                        : options.servers.count;
+  job.replicas = options.servers.replicas;
+  job.chains = options.servers.shards;
+  job.durability = options.servers.durability;
+  job.workers = options.workers.count;
+  job.backup_workers = options.workers.backups;
+  job.samples = options.workers.samples;
+  job.batch_samples = options.batch_samples;
+  job.epochs = options.epochs;
+}
+
+/// Checks the stages against the store and the way to run.
+result<void> check_path(const plan& what) {
+  const auto wrong = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  for (const auto& each : what.path) {
+    const auto* const own = each.get<stage::of_program>();
+    const bool of_trainer = each.get<stage::of_trainer>() != nullptr;
+    if (!of_trainer && what.store != store_kind::servers)
+      return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
+                               "servers: leave {} out",
+                               each.name(), what.store_name, each.name()));
+    if (own && !own->promises.pure
+        && (what.options.record_directory || what.options.replay_directory))
+      return wrong(fmt::format("--{}: {} may keep a state, which a replay cannot have: declare it "
+                               "pure, or leave the option out",
+                               what.options.record_directory ? "record" : "replay", each.name()));
+  }
+  return {};
+}
+
+} // namespace
+
+result<plan> lower(const std::string& program, const graph& described, const run_options& options) {
+  if (auto wired = described.validate(); !wired)
+    return wired.error();
+  plan made;
+  made.program = program;
+  made.options = options;
+  take_nodes(described, made);
+  fill_job(described, made);
+  made.remarks = described.remarks();
+  made.files = described.files();
+  if (!options.replay_directory) // A replay says which options have no effect.
+    if (auto used = check_effects(options, made); !used)
+      return used.error();
+  if (auto fit = validate(made.options); !fit)
+    return fit.error();
+  if (auto fits = check_path(made); !fits)
+    return fits.error();
+  if (auto valid = validate(made.job); !valid)
+    return valid.error();
+  auto compression = compression_of(made.options, made.job);
+  if (!compression)
+    return compression.error();
+  made.compression = *std::move(compression);
+  return made;
+}
+
+std::string graph_difference(const job_spec& theirs, const job_spec& mine) {
+  if (fingerprint(mine) == fingerprint(theirs))
+    return {};
+  return "this worker's graph belongs to another " + storage::job_difference(theirs, mine);
+}
+
+std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs) {
+  std::vector<std::string> differing;
+  const auto compare = [&](const char* name, const auto& here, const auto& there) {
+    if (options.given.contains(name) && here != there)
+      differing.push_back(fmt::format("{} {}", name, there));
+  };
+  compare("--epochs", mine.epochs, theirs.epochs);
+  if (!mine.tables.empty() && !theirs.tables.empty()) {
+    const auto& here = mine.tables.front();
+    const auto& there = theirs.tables.front();
+    compare("--sync", to_string(here.sync), to_string(there.sync));
+    compare("--lr", here.optimizer.learning_rate, there.optimizer.learning_rate);
+  }
+  if (differing.empty())
+    return "";
+  return fmt::format("using the main host's {}; this host's value is ignored",
+                     fmt::join(differing, ", "));
+}
+
+} // namespace troupe

@@ -1,0 +1,67 @@
+// Lowers a graph to a plan: the job, its nodes and its path. Processes, threads, simulations and
+// replays run the same plan.
+#pragma once
+
+#include "actors/graph/graph.hpp"
+#include "actors/graph/options/options.hpp"
+#include "actors/tables/codec.hpp"
+#include "base/error.hpp"
+#include "serialization/job.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce };
+
+/// A value, equal in every process that lowers the same graph with the same command line.
+struct plan {
+  std::string program;
+  /// The options of the command line, with `servers`, `workers`, `reducer`, `codec` and `sync` of
+  /// the graph in place of its own.
+  run_options options;
+  job_spec job;
+  store_kind store = store_kind::servers;
+  std::string store_name, workers_name;
+  std::string evaluator_name; ///< Empty: the graph has no evaluator.
+  stage_list path;            ///< From the workers to the store.
+  evaluator_factory make_evaluator;
+  std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
+  std::vector<std::string> remarks;
+  std::vector<std::filesystem::path> files; ///< Files that were read for the graph.
+
+  /// Returns whether a stage of `path` is of this kind.
+  template <class Kind>
+  bool has() const {
+    for (const auto& each : path)
+      if (each.get<Kind>() != nullptr)
+        return true;
+    return false;
+  }
+};
+
+/// Makes the plan. Errors: invalid_argument (wrong wiring, nodes that contradict each other or the
+/// way to run, and an option that has no effect on this graph), in one line.
+result<plan> lower(const std::string& program, const graph& described, const run_options& options);
+
+/// Returns the factory of a worker's trainer, whose gradients pass the push functions of the path.
+trainer_factory trainer_of(const plan& what, std::uint32_t worker);
+
+/// Returns a text of several lines for people: the nodes, the path, and what they promise.
+std::string to_text(const plan& what);
+/// Returns the graph in the language of graphviz.
+std::string to_dot(const plan& what);
+
+/// Returns the difference between the job of this process and that of its launcher, including the
+/// data that it names; empty if there is none.
+std::string graph_difference(const job_spec& theirs, const job_spec& mine);
+
+/// Returns a line for the user on options of this host that the joined job overrules; empty if
+/// there are none. `mine`: this host's job.
+std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs);
+
+} // namespace troupe

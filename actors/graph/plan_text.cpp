@@ -1,0 +1,154 @@
+// Writes a plan for people, and for graphviz.
+#include "actors/graph/plan.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+std::string text_of_codec(const plan& what) {
+  if (!what.compression)
+    return "codec";
+  std::vector<std::string> parts;
+  for (const auto& [table, how] : what.options.codec.pushes)
+    parts.push_back((table.empty() ? "" : table + "=") + to_string(how));
+  if (what.options.codec.pulls != encoding::f32)
+    parts.push_back(std::string{"pulls "} + to_string(what.options.codec.pulls));
+  return fmt::format("codec({})", fmt::join(parts, ", "));
+}
+
+std::string text_of(const stage& part, const plan& what) {
+  return part.get<compress>() ? text_of_codec(what) : part.name();
+}
+
+std::string grouped(std::uint64_t number) {
+  auto text = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+std::string text_of_workers(const plan& what) {
+  const auto& some = what.options.workers;
+  auto text = fmt::format("workers x{}", some.count);
+  if (some.backups > 0)
+    text += fmt::format(" + {}", some.backups);
+  if (some.per_process > 1)
+    text += fmt::format(", {} a process", some.per_process);
+  return text;
+}
+
+std::string text_of_store(const plan& what) {
+  if (what.store == store_kind::shared_memory)
+    return "shared memory";
+  if (what.store == store_kind::all_reduce)
+    return "all-reduce";
+  const auto& some = what.options.servers;
+  auto text = fmt::format("servers x{}", some.count);
+  if (some.replicas > 1)
+    text += fmt::format(", {} replicas", some.replicas);
+  if (some.durability == durability_mode::log)
+    text += ", logs";
+  return text;
+}
+
+std::string text_of_tables(const plan& what) {
+  std::uint64_t floats = 0;
+  std::size_t sparse = 0;
+  for (const auto& table : what.job.tables) {
+    floats += table.size();
+    sparse += table.is_sparse();
+  }
+  const auto count = what.job.tables.size();
+  auto text = fmt::format("{} table{}", count, count == 1 ? "" : "s");
+  if (floats > 0)
+    text += fmt::format(", {} floats", grouped(floats));
+  if (sparse > 0)
+    text += fmt::format(", {} sparse", sparse);
+  return text + ", " + (what.options.allreduce ? "bsp" : to_string(what.options.sync));
+}
+
+/// Returns the names of stages for which a predicate is true, separated by commas.
+template <class Predicate>
+std::string names_where(const plan& what, Predicate is_so) {
+  std::vector<std::string> names;
+  for (const auto& part : what.path)
+    if (is_so(part))
+      names.push_back(text_of(part, what));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string text_of_loss(const plan& what) {
+  if (what.store == store_kind::shared_memory)
+    return "everything";
+  if (what.store == store_kind::all_reduce)
+    return "nothing while one worker lives";
+  if (what.options.servers.replicas > 1)
+    return "nothing";
+  return what.options.servers.durability == durability_mode::log
+           ? "nothing that a log has"
+           : "updates since the newest checkpoint, which are computed again";
+}
+
+std::string text_of_replay(const plan& what) {
+  if (what.store != store_kind::servers)
+    return "no, " + what.store_name + " keeps no order of pushes";
+  if (what.has<compress>())
+    return "no, the codec changes values on their way";
+  if (what.options.workers.per_process > 1)
+    return "no, workers share a process";
+  const auto lossy = names_where(what, [](const stage& part) {
+    const auto* const own = part.get<stage::of_program>();
+    return own != nullptr && !own->promises.pure;
+  });
+  return lossy.empty() ? "yes" : "no, " + lossy + " may keep a state";
+}
+
+} // namespace
+
+std::string to_text(const plan& what) {
+  std::string path;
+  for (const auto& part : what.path)
+    path += "-> " + text_of(part, what) + " ";
+  const auto row = [](const std::string& name, const std::string& kind, const std::string& rest) {
+    return fmt::format("{:<{}} {:<24} {}\n", name, node_name_max, kind, rest);
+  };
+  auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
+  text += row(what.store_name, text_of_store(what), text_of_tables(what));
+  if (!what.evaluator_name.empty())
+    text += row(what.evaluator_name, "evaluator", "=> " + what.store_name);
+  text += fmt::format("exactly once: {}   lost at one death: {}\nsimulate: {}   record and replay: "
+                      "{}\n",
+                      what.store == store_kind::shared_memory ? "no" : "yes", text_of_loss(what),
+                      what.store == store_kind::servers ? "yes" : "no", text_of_replay(what));
+  return text;
+}
+
+std::string to_dot(const plan& what) {
+  const auto box = [](const std::string& name, const std::string& text, std::string_view shape) {
+    return fmt::format("  {} [shape={}, label=\"{}\\n{}\"];\n", name, shape, name, text);
+  };
+  std::string text = "digraph troupe {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n";
+  text += box(what.workers_name, text_of_workers(what), "box");
+  auto last = what.workers_name;
+  for (const auto& part : what.path) {
+    text += fmt::format("  {} [shape=ellipse, label=\"{}\"];\n  {} -> {};\n", part.name(),
+                        text_of(part, what), last, part.name());
+    last = part.name();
+  }
+  text += box(what.store_name, text_of_store(what) + "\\n" + text_of_tables(what), "cylinder");
+  text += fmt::format("  {} -> {} [dir=both];\n", last, what.store_name);
+  if (!what.evaluator_name.empty()) {
+    text += box(what.evaluator_name, "evaluator", "box");
+    text += fmt::format("  {} -> {} [dir=back];\n", what.evaluator_name, what.store_name);
+  }
+  return text + "}\n";
+}
+
+} // namespace troupe

@@ -1,0 +1,72 @@
+// Runs push functions behind a trainer, on its thread.
+#include "actors/graph/plan.hpp"
+#include "base/splitmix64.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+struct named_function {
+  std::string name;
+  push_function change;
+};
+
+/// Returns a seed for the function of this name (FNV-1a, Fowler, Noll, Vo 1991), so that two
+/// functions draw different numbers for one batch.
+std::uint64_t seed_for(std::string_view name, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return splitmix64_of(seed ^ hash);
+}
+
+/// A trainer whose gradients pass functions. They need the whole gradient on the host, so no table
+/// is ready early, and no gradient stays on a device.
+class changing_trainer final : public trainer {
+public:
+  changing_trainer(std::unique_ptr<trainer> inner, std::vector<named_function> changes)
+      : inner_(std::move(inner)), changes_(std::move(changes)) {}
+
+  void keys(const batch& work, key_lists touched) override { inner_->keys(work, touched); }
+
+  double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
+    auto whole = work;
+    whole.on_ready = {};
+    const double loss = inner_->gradient(whole, parameters, gradients);
+    for (const auto& [name, change] : changes_)
+      change({.batch = work.id,
+              .epoch = work.epoch,
+              .seed = seed_for(name, work.seed),
+              .samples = work.samples.size(),
+              .keys = work.keys},
+             gradients);
+    return loss;
+  }
+
+private:
+  std::unique_ptr<trainer> inner_;
+  std::vector<named_function> changes_;
+};
+
+} // namespace
+
+trainer_factory trainer_of(const plan& what, std::uint32_t worker) {
+  std::vector<named_function> changes;
+  for (const auto& part : what.path)
+    if (const auto* const leading = part.get<stage::of_trainer>())
+      changes.push_back({part.name(), leading->change});
+  auto make = what.options.workers.make.of(worker);
+  if (changes.empty())
+    return make;
+  return [make = std::move(make), changes = std::move(changes)]() -> std::unique_ptr<trainer> {
+    return std::make_unique<changing_trainer>(make(), changes);
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,17 @@
+// Names the measures against a worker that is slower than the others.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe {
+
+/// Measures against a worker, by growing force.
+enum class straggler_measure : std::uint8_t {
+  full,
+  warned,     ///< It has its full measure, and a person is told.
+  rebalanced, ///< It gives back a part of its work.
+  demoted,    ///< No other worker waits for its gradients.
+  evicted,    ///< Its incarnation has ended and its work is reassigned; a successor has to wait.
+};
+
+} // namespace troupe

@@ -1,0 +1,232 @@
+#include "actors/graph/plan.hpp"
+
+#include "actors/graph/option_fields.hpp"
+#include "actors/protocol/worker/stage.hpp"
+#include "tests/actors/tiny_training.hpp"
+
+#include "CLI/CLI.hpp"
+#include "doctest/doctest.h"
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plan_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
+  job_spec mine;
+  mine.epochs = 10;
+  mine.tables.resize(1);
+  mine.tables.front().name = "w";
+  mine.tables.front().shape = {4};
+  auto theirs = mine;
+  run_options options;
+  options.given = {"--epochs", "--lr"};
+  CHECK(overruled(options, mine, theirs).empty());
+  theirs.epochs = 3;
+  theirs.tables.front().sync = {consistency_mode::bsp, 0}; // This option was not given here.
+  CHECK(overruled(options, mine, theirs)
+        == "using the main host's --epochs 3; this host's value is ignored");
+  options.given = {};
+  CHECK(overruled(options, mine, theirs).empty());
+  options.given = {"--epochs", "--sync"};
+  CHECK(overruled(options, mine, theirs)
+          .starts_with("using the main host's --epochs 3, --sync bsp; this"));
+}
+
+namespace {
+
+/// Returns the error of lowering a graph with the words of a command line; empty: there is none.
+std::string rejection_of(const graph& described, run_options options,
+                         std::set<std::string> given = {}) {
+  options.given = std::move(given);
+  const auto made = lower("tiny", described, options);
+  return made ? "" : made.error().text;
+}
+
+/// Returns a graph whose program chooses its own store.
+graph graph_of(any_store store, const run_options& options, stage_list path = {}) {
+  graph g;
+  auto model = g.add("model", std::move(store));
+  g.add("learners", options.workers_of(100, trainers(to_three))).into(std::move(path), model);
+  return g;
+}
+
+stage no_op(traits what) {
+  return own_stage("noise", what, [] { return std::make_unique<pass_through>(); });
+}
+
+} // namespace
+
+TEST_CASE("a_plan_is_made_from_graph_and_command_line") {
+  run_options options;
+  options.workers.count = 3;
+  options.epochs = 4;
+  options.batch_samples = 8;
+  options.seed = 5;
+  options.partitions = 16;
+  const auto g = tiny_graph(options, 100, to_three);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->job.name == "tiny");
+  CHECK(made->job.workers == 3);
+  CHECK(made->job.servers == 2);
+  CHECK(made->job.epochs == 4);
+  CHECK(made->job.batches_per_epoch() == 13);
+  CHECK(made->job.tables == g.stores().front().what.tables());
+  auto other = g;
+  other.dataset_id("labels 17");
+  CHECK(lower("tiny", other, options)->job.name == "tiny on labels 17");
+  CHECK(fingerprint(lower("tiny", other, options)->job) != fingerprint(made->job));
+  options.sync.mode = consistency_mode::hogwild;
+  CHECK(tiny_plan(options, 100, to_three).job.servers == 1);
+  CHECK(tiny_plan(options, 100, to_three).store == store_kind::shared_memory);
+}
+
+TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
+  run_options options;
+  const auto g =
+    graph_of(servers{.tables = {table_of("w", 4)}, .count = 3, .replicas = 3}, options);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->job.servers == 3);
+  CHECK(made->job.replicas == 3);
+  CHECK(made->options.servers.replicas == 3);
+  CHECK(rejection_of(g, options, {"--replicas"}) // 1 is the default, and it was asked for.
+        == "--replicas has no effect: this program sets the servers of model itself");
+  options.servers.replicas = 3;
+  CHECK(rejection_of(g, options, {"--replicas"}).empty());
+  options.optimizer.learning_rate = 0.5f;
+  CHECK(rejection_of(g, options, {"--lr"})
+        == "--lr has no effect: this program sets it for the tables of model itself");
+}
+
+TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
+  run_options options;
+  const auto shared = graph_of(shared_memory{{table_of("w", 4)}}, options);
+  CHECK(rejection_of(shared, options).empty());
+  CHECK(rejection_of(shared, options, {"--durability"})
+        == "--durability has no effect: model is shared memory, without servers");
+  const auto plain = graph_of(options.store({table_of("w", 4)}), options);
+  CHECK(
+    rejection_of(plain, options, {"--reduce-wait"})
+      .starts_with("--reduce-wait has no effect: no reducer adds up the gradients of learners"));
+  options.codec.pushes[""] = {encoding::fp16, 0};
+  CHECK(rejection_of(plain, options, {"--compress"})
+        == "--compress has no effect: the program puts no codec behind learners");
+  CHECK(rejection_of(graph_of(options.store({table_of("w", 4)}), options, options.stages()),
+                     options, {"--compress"})
+          .empty());
+}
+
+TEST_CASE("every_option_of_the_table_is_declared") {
+  CLI::App app;
+  run_options options;
+  declare(app, options);
+  std::set<std::string> declared;
+  for (const auto* group : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (const auto* option : group->get_options())
+      declared.insert(option->get_name());
+  for (const auto& each : option_fields()) {
+    CAPTURE(each.option);
+    CHECK(declared.contains(std::string{each.option}));
+  }
+}
+
+TEST_CASE("stages_fit_the_store_and_the_record") {
+  run_options options;
+  const auto tables = std::vector{table_of("w", 4)};
+  CHECK(rejection_of(graph_of(shared_memory{tables}, options, {no_op({})}), options)
+        == "noise changes requests, and model gets none, as it is no store of servers: leave noise "
+           "out");
+  options.record_directory = "d";
+  CHECK(rejection_of(graph_of(servers{.tables = tables}, options, {no_op({.pure = true})}), options)
+          .empty());
+  CHECK(rejection_of(graph_of(servers{.tables = tables}, options, {no_op({})}), options)
+        == "--record: noise may keep a state, which a replay cannot have: declare it pure, or "
+           "leave the option out");
+}
+
+TEST_CASE("a_plan_says_what_it_promises") {
+  run_options options;
+  options.servers.replicas = 2;
+  options.codec.pushes[""] = {encoding::topk, 0.01};
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 203'000), table_of("b", 530)}));
+  auto learners = g.add("learners", options.workers_of(100, trainers(to_three)));
+  learners.into(map_push("privacy", [](const push_info&, mutable_tensors) {}), options.stages(),
+                model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(to_text(*made)
+        == "learners   workers x4               -> privacy -> codec(topk:0.01) => model\n"
+           "model      servers x2, 2 replicas   2 tables, 203,530 floats, asp\n"
+           "exactly once: yes   lost at one death: nothing\n"
+           "simulate: yes   record and replay: no, the codec changes values on their way\n");
+  CHECK(to_dot(*made).find("privacy -> codec;") != std::string::npos);
+}
+
+TEST_CASE("push_functions_change_gradients_on_the_trainers_thread") {
+  run_options options;
+  std::vector<std::uint64_t> seeds;
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 2)}));
+  auto learners = g.add("learners", options.workers_of(100, trainers(constant_gradient(2))));
+  const auto doubled = [&](const push_info& push, mutable_tensors gradient) {
+    seeds.push_back(push.seed);
+    CHECK(push.samples == 3);
+    for (const auto table : gradient)
+      for (float& x : table)
+        x *= 2;
+  };
+  const auto plus_one = [&](const push_info& push, mutable_tensors gradient) {
+    seeds.push_back(push.seed);
+    gradient[0][1] += 1;
+  };
+  learners.into(map_push("doubled", doubled), map_push("plus_one", plus_one), model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  const auto trainer = trainer_of(*made, 1)();
+  std::vector<float> values(2), gradient(2);
+  const std::vector<std::uint32_t> samples{1, 2, 3};
+  const std::span<const float> in{values};
+  const std::span<float> out{gradient};
+  batch work{.id = {7}, .samples = samples, .seed = 5};
+  work.on_ready = [](std::size_t) { FAIL("a table left before the functions saw it"); };
+  trainer->gradient(work, {&in, 1}, {&out, 1});
+  CHECK(gradient == std::vector{4.0f, 5.0f});
+  REQUIRE(seeds.size() == 2);
+  CHECK(seeds[0] != seeds[1]);
+  trainer->gradient(work, {&in, 1}, {&out, 1});
+  CHECK(seeds[2] == seeds[0]); // A batch that is computed again draws the same numbers.
+}
+
+TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {
+  run_options options;
+  auto g = tiny_graph(options, 100, to_three);
+  g.dataset_id("data 17");
+  const auto theirs = lower("tiny", g, options)->job;
+  CHECK(graph_difference(theirs, theirs).empty());
+  g.dataset_id("data 18");
+  CHECK(graph_difference(theirs, lower("tiny", g, options)->job)
+        == "this worker's graph belongs to another data set: it is "
+           "'data 17' there and 'data 18' here: the files, or the options that read them, differ");
+  g.dataset_id("data 17");
+  options.seed = 99;
+  CHECK(graph_difference(theirs, lower("tiny", g, options)->job)
+          .ends_with("another job: the seed is 1 there and 99 here"));
+}
+
+TEST_CASE("remarks_of_a_graph_keep_their_order") {
+  graph described;
+  described.remark("one");
+  described.remark("two");
+  CHECK(described.remarks() == std::vector<std::string>{"one", "two"});
+}
+
+} // namespace plan_test
