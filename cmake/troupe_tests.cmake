@@ -148,6 +148,12 @@ if(TARGET async_sgd AND TARGET troupe)
   set_tests_properties(docs.options PROPERTIES TIMEOUT 60 LABELS quick)
 endif()
 
+# -- graphs that are wired wrongly ---------------------------------------------
+
+add_test(NAME wiring COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/wiring_test.py
+  ${CMAKE_CXX_COMPILER} -std=c++20 -I${PROJECT_SOURCE_DIR})
+set_tests_properties(wiring PROPERTIES TIMEOUT 120)
+
 # -- how much the demo is to build ----------------------------------------------
 
 if(CMAKE_UNITY_BUILD AND CMAKE_GENERATOR STREQUAL "Ninja")

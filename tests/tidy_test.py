@@ -31,6 +31,7 @@ MAY_INCLUDE = {
                      "actors/protocol", "actors/tables", "actors/training", "actors",
                      "actors/roles"],
 }
+MAY_INCLUDE["troupe"] = list(MAY_INCLUDE)
 MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
 # Order of folders in a room, bottom to top. Without an order, they may include one another.
 INNER = {

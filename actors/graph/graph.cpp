@@ -9,6 +9,36 @@
 
 namespace troupe {
 
+graph::graph() = default;
+graph::graph(const graph&) = default;
+graph::graph(graph&&) noexcept = default;
+graph& graph::operator=(const graph&) = default;
+graph& graph::operator=(graph&&) noexcept = default;
+graph::~graph() = default;
+
+std::size_t graph::put(const std::string& name, any_store what) {
+  note_name(name, "node");
+  stores_.push_back({name, std::move(what)});
+  return stores_.size() - 1;
+}
+
+std::size_t graph::put(const std::string& name, workers what) {
+  note_name(name, "node");
+  workers_.push_back({name, std::move(what), {name}});
+  return workers_.size() - 1;
+}
+
+std::size_t graph::put(const std::string& name, evaluate what) {
+  note_name(name, "node");
+  evaluators_.push_back({name, std::move(what), {name}});
+  return evaluators_.size() - 1;
+}
+
+graph::edge& graph::path_of(const node<workers>& source) { return workers_[source.index_].path; }
+graph::edge& graph::path_of(const node<evaluate>& source) {
+  return evaluators_[source.index_].path;
+}
+
 void graph::note_name(const std::string& name, std::string_view what) {
   constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyz0123456789_";
   if (name.empty() || name.find_first_not_of(characters) != std::string::npos)

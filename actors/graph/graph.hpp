@@ -57,6 +57,13 @@ private:
 /// errors of validate() in one line, before any process starts.
 class graph {
 public:
+  graph();
+  graph(const graph&);
+  graph(graph&&) noexcept;
+  graph& operator=(const graph&);
+  graph& operator=(graph&&) noexcept;
+  ~graph();
+
   /// A path: it leads from a source through stages, in order, to a store.
   struct edge {
     std::string source;
@@ -73,17 +80,8 @@ public:
   /// Adds a node. `name`: unique, of the characters [a-z0-9_], at most `node_name_max`.
   template <class Node>
   requires is_store<Node> || is_source<Node> node<Node> add(std::string name, Node what) {
-    note_name(name, "node");
-    if constexpr (is_store<Node>) {
-      stores_.push_back({name, any_store{std::move(what)}});
-      return {*this, stores_.size() - 1, std::move(name)};
-    } else if constexpr (std::same_as<Node, workers>) {
-      workers_.push_back({name, std::move(what), {name}});
-      return {*this, workers_.size() - 1, std::move(name)};
-    } else {
-      evaluators_.push_back({name, std::move(what), {name}});
-      return {*this, evaluators_.size() - 1, std::move(name)};
-    }
+    const auto index = put(name, std::move(what));
+    return {*this, index, std::move(name)};
   }
 
   /// Sets a text that identifies the training data, such as a checksum; at most 40 printable ASCII
@@ -109,6 +107,12 @@ private:
   template <class>
   friend class node;
 
+  /// These are not inline, so that programs compile fast.
+  std::size_t put(const std::string& name, any_store what);
+  std::size_t put(const std::string& name, workers what);
+  std::size_t put(const std::string& name, evaluate what);
+  edge& path_of(const node<workers>& source);
+  edge& path_of(const node<evaluate>& source);
   void note_name(const std::string& name, std::string_view what);
   void note_mistake(const std::string& what);
   void add_to(edge& path, stage next);
@@ -164,12 +168,7 @@ void node<Node>::into(Path&&... path) {
   static_assert(!std::same_as<Node, evaluate> || sizeof...(Path) == 1,
                 "an evaluator reads the values of a store: its path has no stages");
   if constexpr (is_source<Node> && known && !sources && stores == 1 && is_last) {
-    auto& mine = [this]() -> graph::edge& {
-      if constexpr (std::same_as<Node, workers>)
-        return owner_->workers_[index_].path;
-      else
-        return owner_->evaluators_[index_].path;
-    }();
+    auto& mine = owner_->path_of(*this);
     const auto take = [&](auto&& part) {
       using type = std::remove_cvref_t<decltype(part)>;
       if constexpr (store_node<type>::value)

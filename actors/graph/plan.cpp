@@ -7,7 +7,6 @@
 #include "fmt/format.h"
 
 #include <utility>
-#include <variant>
 
 namespace troupe {
 
@@ -20,7 +19,7 @@ void take_nodes(const graph& described, plan& made) {
   auto& options = made.options;
   made.store_name = store.name;
   made.job.tables = store.what.tables();
-  made.store = static_cast<store_kind>(store.what.index());
+  made.store = store.what.kind();
   options.allreduce = made.store == store_kind::all_reduce;
   if (made.store == store_kind::shared_memory)
     for (auto& table : made.job.tables)
@@ -29,8 +28,8 @@ void take_nodes(const graph& described, plan& made) {
     for (auto& table : made.job.tables)
       table.sync = {consistency_mode::bsp, 0};
   options.sync = made.job.tables.front().sync;
-  if (const auto* const kind = store.what.get<servers>()) {
-    options.servers = *kind;
+  if (made.store == store_kind::servers) {
+    options.servers = store.what.as_servers();
     options.servers.tables.clear(); // They are in the job.
   }
   made.workers_name = source.name;

@@ -16,8 +16,6 @@
 
 namespace troupe {
 
-enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce };
-
 /// A value, equal in every process that lowers the same graph with the same command line.
 struct plan {
   std::string program;

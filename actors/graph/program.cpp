@@ -17,7 +17,7 @@
 #include "base/system/standard_output.hpp"
 
 #include "CLI/CLI.hpp"
-#include "fmt/core.h"
+#include "fmt/format.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -114,6 +114,33 @@ program::~program() = default;
 
 void program::option(const std::string& name, std::string& value, const std::string& help) {
   command_line_->add_option(name, value, help)->capture_default_str();
+}
+
+void program::option(const std::string& name, std::uint64_t& value, const std::string& help,
+                     std::uint64_t least, std::uint64_t greatest) {
+  command_line_->add_option(name, value, help)
+    ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
+    ->capture_default_str();
+}
+
+void program::option(const std::string& name, double& value, const std::string& help, double least,
+                     double greatest) {
+  command_line_->add_option(name, value, help)
+    ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
+    ->capture_default_str();
+}
+
+void program::option(const std::string& name, std::string& value, const std::string& help,
+                     const std::vector<std::string>& choices) {
+  command_line_->add_option(name, value, help)
+    ->check(CLI::Validator{[choices](const std::string& text) {
+                             return std::ranges::find(choices, text) != choices.end()
+                                      ? std::string{}
+                                      : fmt::format("{} is none of {}", quote(text),
+                                                    fmt::join(choices, ", "));
+                           },
+                           ""})
+    ->capture_default_str();
 }
 
 void program::flag(const std::string& name, bool& value, const std::string& help) {

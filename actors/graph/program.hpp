@@ -4,9 +4,11 @@
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options/options.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -32,6 +34,15 @@ public:
   /// Declares an option of the program's own; `value` now is its default. The options of run() are
   /// declared already (options.hpp). Borrowed: `value`, until run() returns.
   void option(const std::string& name, std::string& value, const std::string& help);
+  /// Declares an option with a whole number from `least` to `greatest`.
+  void option(const std::string& name, std::uint64_t& value, const std::string& help,
+              std::uint64_t least = 0, std::uint64_t greatest = ~std::uint64_t{0});
+  /// Declares an option with a number from `least` to `greatest`.
+  void option(const std::string& name, double& value, const std::string& help, double least,
+              double greatest);
+  /// Declares an option whose value is one of `choices`.
+  void option(const std::string& name, std::string& value, const std::string& help,
+              const std::vector<std::string>& choices);
   /// Declares an option without a value, which sets `value`.
   void flag(const std::string& name, bool& value, const std::string& help);
   /// Returns the parser, for options of other types. Its header, CLI/CLI.hpp, compiles slowly.

@@ -1,5 +1,5 @@
 // Fits a straight line to points on it: the smallest program that trains.
-#include "actors/graph/program.hpp"
+#include "troupe/troupe.hpp"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
 // Trains by asynchronous SGD on a cluster of processes: servers hold the parameters, workers
 // compute gradients.
-#include "actors/graph/program.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/data/dataset.hpp"
 #include "examples/02_async_sgd/device_trainer.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
+#include "troupe/troupe.hpp"
 
 #include <memory>
 #include <string>

@@ -9,9 +9,9 @@
 //
 // With --sparse the elements lie in rows of 16, and a batch touches about half of the rows: row r
 // where bit r mod 64 of another random word of the batch is set.
-#include "actors/graph/program.hpp"
+#include "examples/03_count_batches/stages.hpp"
+#include "troupe/troupe.hpp"
 
-#include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
 #include <algorithm>
@@ -147,17 +147,16 @@ int main(int argc, char** argv) {
   std::uint64_t elements = 100'000;
   std::uint64_t samples = 10'000;
   troupe::program program{"count_batches", "Counts batches on a cluster that outlives kills."};
-  program.command_line()
-    .add_option("--elements", elements, "Elements of the table")
-    ->check(CLI::Range(std::uint64_t{bits}, std::uint64_t{100'000'000}))
-    ->capture_default_str();
-  program.command_line()
-    .add_option("--samples", samples, "Samples of a pass; --batch of them make a batch")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
-    ->capture_default_str();
+  program.option("--elements", elements, "Elements of the table", bits, 100'000'000);
+  program.option("--samples", samples, "Samples of an epoch; --batch of them make a batch", 1,
+                 1'000'000'000);
   bool sparse = false;
-  program.command_line().add_flag("--sparse", sparse,
-                                  "Count in rows of a sparse table; a batch touches half of them");
+  program.flag("--sparse", sparse, "Count in rows of a sparse table; a batch touches half of them");
+  std::string stage = "none";
+  program.option("--stage", stage,
+                 "A stage before the sums: none, plain (passes all on), or one with a mistake, "
+                 "which ends the job: swallow, double, rename, reorder, throw",
+                 count_batches::stage_names());
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
@@ -177,7 +176,7 @@ int main(int argc, char** argv) {
     auto counters =
       g.add("counters",
             options.workers_of(samples, [=] { return std::make_unique<counting_trainer>(all); }));
-    counters.into(options.stages(), sums);
+    counters.into(count_batches::stages_of(stage), options.stages(), sums);
     g.add("check", troupe::evaluate{[=] { return std::make_unique<counting_evaluator>(all); }})
       .into(sums);
     return g;

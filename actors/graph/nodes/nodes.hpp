@@ -17,7 +17,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -48,26 +47,28 @@ struct all_reduce {
   std::vector<table_spec> tables = {};
 };
 
-/// A store of a kind that the command line chose (run_options::store).
-struct any_store : std::variant<servers, shared_memory, all_reduce> {
-  using variant::variant;
+enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce };
 
-  std::vector<table_spec>& tables() {
-    return std::visit(
-      [](auto& kind) -> auto& { return kind.tables; }, base());
+/// A store of a kind that the command line chose (run_options::store).
+class any_store {
+public:
+  any_store(servers what) : fields_(std::move(what)) {}
+  any_store(shared_memory what) : kind_(store_kind::shared_memory) {
+    fields_.tables = std::move(what.tables);
   }
-  const std::vector<table_spec>& tables() const {
-    return std::visit(
-      [](const auto& kind) -> const auto& { return kind.tables; }, base());
+  any_store(all_reduce what) : kind_(store_kind::all_reduce) {
+    fields_.tables = std::move(what.tables);
   }
-  template <class Kind>
-  const Kind* get() const {
-    return std::get_if<Kind>(&base());
-  }
+
+  store_kind kind() const { return kind_; }
+  std::vector<table_spec>& tables() { return fields_.tables; }
+  const std::vector<table_spec>& tables() const { return fields_.tables; }
+  /// Returns the fields of servers. Requires: kind() is servers.
+  const servers& as_servers() const { return fields_; }
 
 private:
-  variant& base() { return *this; }
-  const variant& base() const { return *this; }
+  store_kind kind_ = store_kind::servers;
+  servers fields_; ///< Other kinds have tables only.
 };
 
 // -- sources --

@@ -70,9 +70,15 @@ public:
   };
   using kind = std::variant<of_trainer, of_program, reduce, compress>;
 
-  stage(reduce how) : name_("reducer"), what_(how) {}
-  stage(compress how) : name_("codec"), what_(std::move(how)) {}
-  stage(std::string name, kind what) : name_(std::move(name)), what_(std::move(what)) {}
+  stage(reduce how);
+  stage(compress how);
+  stage(std::string name, kind what);
+  // These are not inline, so that programs compile fast.
+  stage(const stage&);
+  stage(stage&&) noexcept;
+  stage& operator=(const stage&);
+  stage& operator=(stage&&) noexcept;
+  ~stage();
 
   const std::string& name() const { return name_; }
   const kind& what() const { return what_; }
@@ -88,16 +94,12 @@ private:
 
 /// Returns a stage that changes each gradient on the trainer's thread, without a hop between
 /// actors. It must stand before all stages of other kinds. `name`: as of a node (graph::add).
-inline stage map_push(std::string name, push_function change) {
-  return {std::move(name), stage::of_trainer{std::move(change)}};
-}
+stage map_push(std::string name, push_function change);
 
 /// Returns a stage that a stage_decider of the program runs. `make` is called in each process of
 /// workers, once for each of its starts: the state does not outlive the process.
-inline stage own_stage(std::string name, traits promises,
-                       std::function<std::unique_ptr<stage_decider>()> make) {
-  return {std::move(name), stage::of_program{promises, std::move(make)}};
-}
+stage own_stage(std::string name, traits promises,
+                std::function<std::unique_ptr<stage_decider>()> make);
 
 /// Stages in order, such as those of the command line (run_options::stages).
 using stage_list = std::vector<stage>;

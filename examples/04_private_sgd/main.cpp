@@ -1,0 +1,51 @@
+// Trains with clipped, noisy gradients: a push function clips the gradient of each batch to a norm
+// and adds noise, before it leaves the worker (after Abadi et al. 2016, "Deep learning with
+// differential privacy", who clip each sample). The noise hides a batch from readers of the
+// parameters that do not know --seed. It does not hide it from the servers.
+#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/model.hpp"
+#include "examples/02_async_sgd/required.hpp"
+#include "troupe/troupe.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+
+int main(int argc, char** argv) {
+  std::string data = "digits", shape = "softmax";
+  double bound = 1, sigma = 0.01;
+  troupe::program program{"private_sgd", "Trains a classifier with clipped, noisy gradients."};
+  program.option("--data", data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST");
+  program.option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers");
+  program.option("--bound", bound, "Largest L2 norm of a batch's gradient", 1e-6, 1e6);
+  program.option("--sigma", sigma, "Standard deviation of the noise, in units of --bound", 0, 100);
+
+  return program.run(argc, argv, [&](const troupe::run_options& options) {
+    const auto samples = std::make_shared<const async_sgd::dataset>(
+      async_sgd::required(async_sgd::load_dataset(data, {})));
+    const auto model = async_sgd::required(async_sgd::parse_model(shape, *samples, false));
+    const auto privacy = [=](const troupe::push_info& push, troupe::mutable_tensors gradient) {
+      double squares = 1e-30;
+      for (const auto table : gradient)
+        for (const float x : table)
+          squares += double{x} * x;
+      const auto scale = static_cast<float>(std::min(1.0, bound / std::sqrt(squares)));
+      std::mt19937_64 random{push.seed}; // A batch that is computed again gets the same noise.
+      std::normal_distribution<float> noise{0, static_cast<float>(sigma * bound)};
+      for (const auto table : gradient)
+        for (float& x : table)
+          x = x * scale + noise(random);
+    };
+
+    troupe::graph g;
+    auto store = g.add("model", options.store(model.tables()));
+    auto learners = g.add("learners", options.workers_of(samples->train.labels.size(), [=] {
+      return make_trainer(model, samples);
+    }));
+    learners.into(troupe::map_push("privacy", privacy), options.stages(), store);
+    g.add("test", troupe::evaluate{[=] { return make_evaluator(model, samples); }}).into(store);
+    return g;
+  });
+}
