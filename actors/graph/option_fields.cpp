@@ -36,6 +36,15 @@ bool is_sync_of_a_table(const run_options& asked, const plan& made) {
                                 [&](const table_spec& table) { return table.sync == asked.sync; });
 }
 
+bool is_same_period(const run_options& asked, const plan& made) {
+  const auto& mine = asked.servers.checkpoints;
+  const auto& held = made.options.servers.checkpoints;
+  return mine.interval == held.interval && mine.clocks == held.clocks;
+}
+bool is_same_keep(const run_options& asked, const plan& made) {
+  return asked.servers.checkpoints.keep == made.options.servers.checkpoints.keep;
+}
+
 using one = optimizer_spec;
 
 constexpr std::array fields{
@@ -45,8 +54,8 @@ constexpr std::array fields{
   option_field{"--durability", "servers", "durability", in_servers<&servers::durability>},
   option_field{"--apply-batch", "servers", "apply_batch", in_servers<&servers::apply_batch>},
   option_field{"--reads", "servers", "reads", in_servers<&servers::reads>},
-  option_field{"--checkpoint-every", "servers", "checkpoints", in_servers<&servers::checkpoints>},
-  option_field{"--checkpoint-keep", "servers", "checkpoints", in_servers<&servers::checkpoints>},
+  option_field{"--checkpoint-every", "checkpoints", "interval", is_same_period},
+  option_field{"--checkpoint-keep", "checkpoints", "keep", is_same_keep},
   option_field{"--checkpoint-scrub", "servers", "scrub_interval",
                in_servers<&servers::scrub_interval>},
   option_field{"--sync", "tables", "sync", is_sync_of_a_table},
@@ -86,6 +95,8 @@ std::string why_missing(std::string_view holder, const plan& made) {
     return made.store_name + " is shared memory, without servers";
   if (holder == "servers" && made.store == store_kind::all_reduce)
     return made.store_name + " is an all-reduce, without servers";
+  if (holder == "checkpoints" && made.store == store_kind::shared_memory)
+    return made.store_name + " is shared memory, without checkpoints";
   if (holder == "reduce" && !made.has<reduce>())
     return "no reducer adds up the gradients of " + made.workers_name
            + " (--workers-per-process 2 adds one, if the program takes the stages of the command "
@@ -98,6 +109,8 @@ std::string why_missing(std::string_view holder, const plan& made) {
 std::string who_holds(std::string_view holder, const plan& made) {
   if (holder == "servers")
     return "the servers of " + made.store_name;
+  if (holder == "checkpoints")
+    return "the checkpoints of " + made.store_name;
   if (holder == "tables")
     return "it for the tables of " + made.store_name;
   if (holder == "workers")

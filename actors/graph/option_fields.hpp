@@ -14,7 +14,7 @@ struct plan; // actors/graph/plan.hpp
 /// An option and its holder.
 struct option_field {
   std::string_view option; ///< The first of its names.
-  std::string_view holder; ///< "servers", "tables", "workers", "reduce", "compress".
+  std::string_view holder; ///< "servers", "checkpoints", "tables", "workers", "reduce", "compress".
   std::string_view field;  ///< The field of the holder.
   /// Returns whether the graph's holder has the value of the command line.
   bool (*held)(const run_options& asked, const plan& made);

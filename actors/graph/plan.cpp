@@ -32,6 +32,8 @@ void take_nodes(const graph& described, plan& made) {
     options.servers = store.what.as_servers();
     options.servers.tables.clear(); // They are in the job.
   }
+  if (made.store != store_kind::shared_memory)
+    options.servers.checkpoints = store.what.checkpoints();
   made.workers_name = source.name;
   options.workers = source.what;
   made.path = source.path.stages;

@@ -125,8 +125,14 @@ void program::option(const std::string& name, std::uint64_t& value, const std::s
 
 void program::option(const std::string& name, double& value, const std::string& help, double least,
                      double greatest) {
+  const auto in_range = [least, greatest](const std::string& text) {
+    double given = 0;
+    const bool fits = CLI::detail::lexical_cast(text, given) && given >= least && given <= greatest;
+    return fits ? std::string{}
+                : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
+  };
   command_line_->add_option(name, value, help)
-    ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
+    ->check(CLI::Validator{in_range, fmt::format("{}..{}", least, greatest)})
     ->capture_default_str();
 }
 

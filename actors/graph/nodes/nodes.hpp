@@ -45,6 +45,7 @@ struct shared_memory {
 /// Each worker process holds all values, and the workers add up their gradients (bsp).
 struct all_reduce {
   std::vector<table_spec> tables = {};
+  checkpoint_options checkpoints = {};
 };
 
 enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce };
@@ -58,6 +59,7 @@ public:
   }
   any_store(all_reduce what) : kind_(store_kind::all_reduce) {
     fields_.tables = std::move(what.tables);
+    fields_.checkpoints = what.checkpoints;
   }
 
   store_kind kind() const { return kind_; }
@@ -65,10 +67,12 @@ public:
   const std::vector<table_spec>& tables() const { return fields_.tables; }
   /// Returns the fields of servers. Requires: kind() is servers.
   const servers& as_servers() const { return fields_; }
+  /// Requires: kind() is not shared_memory.
+  const checkpoint_options& checkpoints() const { return fields_.checkpoints; }
 
 private:
   store_kind kind_ = store_kind::servers;
-  servers fields_; ///< Other kinds have tables only.
+  servers fields_; ///< Other kinds have some of its fields.
 };
 
 // -- sources --

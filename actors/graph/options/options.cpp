@@ -164,7 +164,7 @@ any_store run_options::store(std::vector<table_spec> tables) const {
     table.optimizer = optimizer;
   }
   if (allreduce)
-    return all_reduce{std::move(tables)};
+    return all_reduce{std::move(tables), servers.checkpoints};
   if (sync.mode == consistency_mode::hogwild)
     return shared_memory{std::move(tables)};
   auto made = servers;

@@ -112,7 +112,7 @@ constexpr std::array misfits{
          "--resume --import",
          "begins with the initial values and keeps no checkpoints"},
   misfit{has_no_place, "--checkpoint-every --checkpoint-keep --checkpoint-scrub",
-         "has no run directory, so checkpoints need --checkpoint DIR"},
+         "keeps no checkpoints without --checkpoint DIR"},
   misfit{is_joined, "--listen --report --export --import --resume --coordinator-store --standbys",
          "takes part in a job that another host started"},
 };

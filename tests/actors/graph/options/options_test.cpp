@@ -320,7 +320,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--here", "worker:0"}, "--threads is one process"},
     {{"--threads", "--run-dir", "d"}, "--threads writes no logs"},
     {{"--threads", "--checkpoint-every", "1s"},
-     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--threads keeps no checkpoints without --checkpoint DIR: leave out "
      "--checkpoint-every"},
     {{"--simulate", "--sync", "hogwild"}, "--sync hogwild shares memory between threads"},
     {{"--simulate", "--kill", "worker:0@1"}, "--simulate is one process: leave out --kill"},
@@ -338,10 +338,10 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--simulate", "--replay", "d"}, "--replay computes a record again, in its own order"},
     {{"--simulate", "--stragglers", "evict"}, "--simulate cannot start a worker again"},
     {{"--threads", "--checkpoint-keep", "2"},
-     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--threads keeps no checkpoints without --checkpoint DIR: leave out "
      "--checkpoint-keep"},
     {{"--threads", "--checkpoint-scrub", "1m"},
-     "--threads has no run directory, so checkpoints need --checkpoint DIR: leave out "
+     "--threads keeps no checkpoints without --checkpoint DIR: leave out "
      "--checkpoint-scrub"},
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
     {{"--sync", "hogwild", "--run-dir", "d"}, "--sync hogwild writes no logs"},
