@@ -34,7 +34,7 @@ inline std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// Returns what is wrong with a command line that `app`, a program or a command, did not parse. For
+/// Returns the fault of a command line that `app`, a program or a command, did not parse. For
 /// an unknown option it proposes one with a similar name.
 inline std::string problem_text(const CLI::App& app, const CLI::ParseError& problem) {
   const auto unknown = app.remaining(true);

@@ -49,7 +49,7 @@ result<plan> lower(const std::string& program, const graph& described, const run
 /// Returns the factory of a worker's trainer, whose gradients pass the push functions of the path.
 trainer_factory trainer_of(const plan& what, std::uint32_t worker);
 
-/// Returns a text of several lines for people: the nodes, the path, and what they promise.
+/// Returns a text of several lines for people: the nodes, the path, and their promises.
 std::string to_text(const plan& what);
 /// Returns the graph in the language of graphviz.
 std::string to_dot(const plan& what);

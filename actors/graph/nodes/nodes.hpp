@@ -1,5 +1,5 @@
 // Declares the nodes of a graph. A store has the tables and answers requests; a source asks it. The
-// fields of a node are what the command line can set (run_options::store and the like).
+// fields of a node are those that the command line can set (run_options::store and the like).
 #pragma once
 
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
@@ -78,7 +78,7 @@ private:
 // -- sources --
 
 /// Makes trainers. It is made of any callable that returns a unique_ptr of a trainer, and takes
-/// nothing or the number of the worker.
+/// either no argument or the number of the worker.
 class trainer_maker {
 public:
   trainer_maker() = default;

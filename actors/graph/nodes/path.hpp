@@ -49,7 +49,7 @@ struct compress {
   encoding pulls = encoding::f32;                 ///< At most int8.
 };
 
-/// What a program promises of a stage of its own.
+/// The promises of a program about a stage of its own.
 struct traits {
   /// Each forward is a function of one request. Otherwise a run with it cannot be recorded.
   bool pure = false;

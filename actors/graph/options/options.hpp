@@ -86,7 +86,7 @@ struct run_options {
   std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
   std::uint32_t standbys = 0;                ///< Coordinators that wait beside the leader.
 
-  bool print_graph = false; ///< Only prints what the graph promises.
+  bool print_graph = false; ///< Only prints the graph and its promises.
   bool dot = false;         ///< Only prints the graph for graphviz.
   bool dry_run = false;     ///< Only checks options, files and addresses.
 
