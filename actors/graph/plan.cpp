@@ -1,7 +1,7 @@
 #include "actors/graph/plan.hpp"
 
-#include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/option_fields.hpp"
+#include "actors/graph/options/compression_flags.hpp"
 #include "storage/job_difference.hpp"
 
 #include "fmt/format.h"
@@ -72,6 +72,39 @@ void fill_job(const graph& described, plan& made) {
   job.epochs = options.epochs;
 }
 
+/// Checks fields that a program may set to any value; the command line checks its own.
+result<void> check_ranges(const plan& what) {
+  const auto& store = what.options.servers;
+  const auto& source = what.options.workers;
+  struct field {
+    const std::string& node;
+    const char* name;
+    std::uint64_t value, least, greatest;
+  };
+  const field fields[] = {
+    {what.store_name, "servers::count", store.count, 1, 256},
+    {what.store_name, "servers::replicas", store.replicas, 1, 16},
+    {what.store_name, "servers::shards", store.shards, 0, 4096},
+    {what.store_name, "servers::apply_batch", store.apply_batch, 1, 1024},
+    {what.store_name, "checkpoint_options::keep", store.checkpoints.keep, 1, 1000},
+    {what.workers_name, "workers::count", source.count, 1, 1024},
+    {what.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
+    {what.workers_name, "workers::ahead", source.ahead, 0, 2},
+    {what.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
+  };
+  for (const auto& [node, name, value, least, greatest] : fields)
+    if (value < least || value > greatest)
+      return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
+                                                  name, value, least, greatest)};
+  for (const auto& table : what.job.tables)
+    if (what.store == store_kind::servers && table.sync.mode == consistency_mode::hogwild)
+      return {errc::invalid_argument,
+              fmt::format("{} is made of servers, and its table '{}' is hogwild: use "
+                          "troupe::shared_memory",
+                          what.store_name, table.name)};
+  return {};
+}
+
 /// Checks the stages against the store and the way to run.
 result<void> check_path(const plan& what) {
   const auto wrong = [](std::string text) {
@@ -108,6 +141,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (!options.replay_directory) // A replay says which options have no effect.
     if (auto used = check_effects(options, made); !used)
       return used.error();
+  if (auto fit = check_ranges(made); !fit)
+    return fit.error();
   if (auto fit = validate(made.options); !fit)
     return fit.error();
   if (auto fits = check_path(made); !fits)

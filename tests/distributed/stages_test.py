@@ -18,8 +18,8 @@ class Stages(cluster.ClusterTest):
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         kills = cluster.arguments.kills
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples * kills // 5, "--workers", 4, *cluster.slow([6] * 4), "--stage",
-                         "plain", *options)
+        run = self.start("--samples", samples * kills // 5, "--workers", 4,
+                         *cluster.slow([6] * 4), "--stage", "plain", *options)
         targets = [*(("worker", i) for i in workers), *(("server", i) for i in range(3))]
         self.survive_kills(run, kills, ELEMENTS, dice, (0.3, 1.3), lambda: dice.choice(targets), 4)
 

@@ -1,8 +1,8 @@
 #include "actors/graph/launch/build_workers.hpp"
 
+#include "actors/protocol/worker/stage.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
-#include "actors/protocol/worker/stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
 #include "base/system/machine_name.hpp"
 

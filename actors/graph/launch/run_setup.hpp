@@ -26,8 +26,8 @@ struct prepared_directories {
   std::vector<std::string> remarks;           ///< Lines for the user.
 };
 
-/// Checks for --dry-run that files can be written, certificates are good, and addresses
-/// can be listened on or resolved. Changes nothing. Errors: invalid_argument, io_failed, in_use,
+/// Checks for --dry-run that files can be written, certificates are good, and addresses can be
+/// listened on or resolved. Changes nothing. Errors: invalid_argument, io_failed, in_use,
 /// and those of tls_context::load.
 result<void> check_run(const plan& what);
 

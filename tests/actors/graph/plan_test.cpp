@@ -106,6 +106,25 @@ TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
         == "--lr has no effect: this program sets it for the tables of model itself");
 }
 
+TEST_CASE("fields_that_a_program_sets_are_in_their_ranges") {
+  run_options options;
+  const auto with = [&](servers store, std::uint32_t per_process) {
+    auto own = options;
+    own.workers.per_process = per_process;
+    store.tables.push_back(table_of("w", 4));
+    return rejection_of(graph_of(std::move(store), own), options);
+  };
+  CHECK(with({}, 1).empty());
+  CHECK(with({}, 0) == "learners: workers::per_process is 0, which is not from 1 to 32");
+  CHECK(with({.count = 0}, 1) == "model: servers::count is 0, which is not from 1 to 256");
+  CHECK(with({.apply_batch = 0}, 1)
+        == "model: servers::apply_batch is 0, which is not from 1 to 1024");
+  auto shared = table_of("v", 4);
+  shared.sync.mode = consistency_mode::hogwild;
+  CHECK(with({.tables = {shared}}, 1)
+        == "model is made of servers, and its table 'v' is hogwild: use troupe::shared_memory");
+}
+
 TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
   run_options options;
   const auto shared = graph_of(shared_memory{{table_of("w", 4)}}, options);
