@@ -45,8 +45,6 @@ bool is_same_keep(const run_options& asked, const plan& made) {
   return asked.servers.checkpoints.keep == made.options.servers.checkpoints.keep;
 }
 
-using one = optimizer_spec;
-
 constexpr std::array fields{
   option_field{"--servers", "servers", "count", in_servers<&servers::count>},
   option_field{"--replicas", "servers", "replicas", in_servers<&servers::replicas>},
@@ -59,19 +57,22 @@ constexpr std::array fields{
   option_field{"--checkpoint-scrub", "servers", "scrub_interval",
                in_servers<&servers::scrub_interval>},
   option_field{"--sync", "tables", "sync", is_sync_of_a_table},
-  option_field{"--optimizer", "tables", "optimizer.kind", in_a_table<&one::kind>},
-  option_field{"--lr", "tables", "optimizer.learning_rate", in_a_table<&one::learning_rate>},
-  option_field{"--momentum", "tables", "optimizer.momentum", in_a_table<&one::momentum>},
-  option_field{"--beta2", "tables", "optimizer.beta2", in_a_table<&one::beta2>},
-  option_field{"--epsilon", "tables", "optimizer.epsilon", in_a_table<&one::epsilon>},
+  option_field{"--optimizer", "tables", "optimizer.kind", in_a_table<&optimizer_spec::kind>},
+  option_field{"--lr", "tables", "optimizer.learning_rate",
+               in_a_table<&optimizer_spec::learning_rate>},
+  option_field{"--momentum", "tables", "optimizer.momentum", in_a_table<&optimizer_spec::momentum>},
+  option_field{"--beta2", "tables", "optimizer.beta2", in_a_table<&optimizer_spec::beta2>},
+  option_field{"--epsilon", "tables", "optimizer.epsilon", in_a_table<&optimizer_spec::epsilon>},
   option_field{"--weight-decay", "tables", "optimizer.weight_decay",
-               in_a_table<&one::weight_decay>},
-  option_field{"--l1", "tables", "optimizer.l1", in_a_table<&one::l1>},
-  option_field{"--ftrl-beta", "tables", "optimizer.beta", in_a_table<&one::beta>},
-  option_field{"--clip-norm", "tables", "optimizer.clip_norm", in_a_table<&one::clip_norm>},
-  option_field{"--clip-value", "tables", "optimizer.clip_value", in_a_table<&one::clip_value>},
+               in_a_table<&optimizer_spec::weight_decay>},
+  option_field{"--l1", "tables", "optimizer.l1", in_a_table<&optimizer_spec::l1>},
+  option_field{"--ftrl-beta", "tables", "optimizer.beta", in_a_table<&optimizer_spec::beta>},
+  option_field{"--clip-norm", "tables", "optimizer.clip_norm",
+               in_a_table<&optimizer_spec::clip_norm>},
+  option_field{"--clip-value", "tables", "optimizer.clip_value",
+               in_a_table<&optimizer_spec::clip_value>},
   option_field{"--staleness-lr", "tables", "optimizer.scale_by_staleness",
-               in_a_table<&one::scale_by_staleness>},
+               in_a_table<&optimizer_spec::scale_by_staleness>},
   option_field{"--workers", "workers", "count", in_workers<&workers::count>},
   option_field{"--workers-per-process", "workers", "per_process",
                in_workers<&workers::per_process>},

@@ -81,7 +81,7 @@ result<void> check_ranges(const plan& what) {
     const char* name;
     std::uint64_t value, least, greatest;
   };
-  const field fields[] = {
+  const field checked[] = {
     {what.store_name, "servers::count", store.count, 1, 256},
     {what.store_name, "servers::replicas", store.replicas, 1, 16},
     {what.store_name, "servers::shards", store.shards, 0, 4096},
@@ -92,7 +92,7 @@ result<void> check_ranges(const plan& what) {
     {what.workers_name, "workers::ahead", source.ahead, 0, 2},
     {what.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
   };
-  for (const auto& [node, name, value, least, greatest] : fields)
+  for (const auto& [node, name, value, least, greatest] : checked)
     if (value < least || value > greatest)
       return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
                                                   name, value, least, greatest)};

@@ -84,12 +84,24 @@ public:
   }
 };
 
+/// A quality of parameters under a name of its own, such as rmse.
+struct measure {
+  /// At most 32 of the characters [a-z0-9_]. It may not be a key of the report or a field of the
+  /// event `evaluated`.
+  std::string name;
+  double value = 0.0; ///< A value that is not finite is null in the report and in events.
+
+  bool operator==(const measure&) const = default;
+};
+
 /// Quality of parameters on the test data.
 struct evaluation {
   double loss = 0.0;
-  double accuracy = 0.0;
-  std::optional<double> auc; ///< Two classes only.
-  std::string note; ///< One line for the display; printing it directly would break the display.
+  std::optional<double> accuracy = {}; ///< Share of right answers; nullopt: there are no classes.
+  std::optional<double> auc = {};      ///< Two classes only.
+  std::string note =
+    {}; ///< One line for the display; printing it directly would break the display.
+  std::vector<measure> measures = {}; ///< In the order of the display; each name once.
 };
 
 class evaluator {

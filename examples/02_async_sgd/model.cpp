@@ -94,10 +94,8 @@ public:
           scores_.push_back(row[1] - row[0]);
       }
     }
-    troupe::evaluation result{loss / static_cast<double>(count),
-                              static_cast<double>(right) / static_cast<double>(count),
-                              {},
-                              {}};
+    troupe::evaluation result{.loss = loss / static_cast<double>(count),
+                              .accuracy = static_cast<double>(right) / static_cast<double>(count)};
     if (classes == 2)
       result.auc = area_under_roc(scores_, labels);
     return result;

@@ -84,7 +84,7 @@ struct epoch_result {
 void print_line(std::uint64_t epoch, const epoch_result& result, std::uint64_t samples) {
   std::printf("pass %2llu  %9.0f samples/s  train loss %.4f  test loss %.4f  accuracy %.4f",
               static_cast<unsigned long long>(epoch), static_cast<double>(samples) / result.seconds,
-              result.loss, result.test.loss, result.test.accuracy);
+              result.loss, result.test.loss, *result.test.accuracy);
   if (result.test.auc)
     std::printf("  auc %.4f", *result.test.auc);
   std::printf("\n");
@@ -103,7 +103,7 @@ void print_json(const options& chosen, const std::vector<epoch_result>& epochs,
     nlohmann::ordered_json line{{"seconds", epoch.seconds},
                                 {"train_loss", epoch.loss},
                                 {"test_loss", epoch.test.loss},
-                                {"accuracy", epoch.test.accuracy}};
+                                {"accuracy", *epoch.test.accuracy}};
     if (epoch.test.auc)
       line["auc"] = *epoch.test.auc;
     report["passes"].push_back(std::move(line));

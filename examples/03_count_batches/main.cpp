@@ -129,11 +129,11 @@ public:
     }
     const auto [least, most] = std::ranges::minmax(found);
     const auto [least_expected, most_expected] = std::ranges::minmax(expected_);
-    return {static_cast<double>(found.size() - right),
-            right == found.size() ? 1.0 : 0.0,
-            {},
-            fmt::format("elements: {} to {}, expected in the end: {} to {}, right: {} of {}", least,
-                        most, least_expected, most_expected, right, found.size())};
+    return {.loss = static_cast<double>(found.size() - right),
+            .accuracy = right == found.size() ? 1.0 : 0.0,
+            .note =
+              fmt::format("elements: {} to {}, expected in the end: {} to {}, right: {} of {}",
+                          least, most, least_expected, most_expected, right, found.size())};
   }
 
 private:

@@ -7,7 +7,7 @@ import time
 import cluster
 
 EVERYWHERE = {"time", "unix", "event"}
-TEXTS = {"address", "command", "figures", "host", "member", "other", "phase", "reason", "text"}
+TEXTS = {"address", "command", "figures", "host", "measure", "member", "other", "phase", "reason", "text"}
 ROW = re.compile(r"^\| `(\w+)` \| ((?:`\w+\??`(?:, )?)*) \| (.*)\|$", re.MULTILINE)
 
 

@@ -51,7 +51,7 @@ class Replay(cluster.ClusterTest):
         run = self.record(*options, model=model, epochs=epochs)
         said = self.replay(run, model)
         self.assertIn("equal to trained.npz\n", said)
-        print(said.splitlines()[-2], end="; ", flush=True)
+        print(said.splitlines()[-3], end="; ", flush=True)
         return run
 
     def files(self, run):

@@ -316,10 +316,8 @@ private:
     try {
       if (plan_.make_evaluator && !evaluator_)
         evaluator_ = plan_.make_evaluator();
-      const std::vector<std::span<const float>> spans(what.parameters.begin(),
-                                                      what.parameters.end());
       if (evaluator_)
-        what.found = evaluator_->evaluate(spans);
+        evaluate_with(*evaluator_, what);
     } catch (...) {
       what.failed = exception_text();
     }

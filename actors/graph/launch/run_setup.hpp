@@ -48,8 +48,8 @@ std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t p
 /// The place of the job's coordinator, and the instructions to the processes of this host.
 struct prepared_place {
   cluster_file cluster;
-  int listener = -1;                ///< The coordinator's socket; -1: another host has it.
-  std::vector<std::string> remarks; ///< Lines for the user.
+  int listener = -1;                     ///< The coordinator's socket; -1: another host has it.
+  std::vector<std::string> remarks = {}; ///< Lines for the user.
 };
 
 /// Opens the coordinator's socket, or finds the way to the coordinator that --join names.

@@ -3,6 +3,7 @@
 #include "actors/graph/replay/replay_compare.hpp"
 #include "actors/graph/report/run_result.hpp"
 #include "actors/graph/run_failed.hpp"
+#include "actors/training/evaluation_computer.hpp"
 #include "actors/training/replay.hpp"
 #include "base/clock.hpp"
 #include "storage/job_difference.hpp"
@@ -81,6 +82,24 @@ result<dense_parameters> final_parameters(const replay& done, const job_spec& jo
   return all;
 }
 
+/// Prints the quality of the final values, as a run does.
+result<void> show_evaluation(const replay& done, const job_spec& job, evaluator_factory make) {
+  if (!make)
+    return {};
+  evaluation_computer computer{job, std::move(make)};
+  const auto everything = computer.question();
+  if (!everything)
+    return everything.error();
+  const auto values = done.read(*everything);
+  if (!values)
+    return values.error();
+  const auto made = computer.evaluate(job.epochs, *values);
+  if (!made.failed.empty())
+    return {errc::invalid_argument, made.failed};
+  fmt::print("test {}\n", text_of(*made.found));
+  return {};
+}
+
 /// Returns the first difference from the file or checkpoints of --compare; empty: none.
 result<std::string> difference(const std::filesystem::path& from, const job_spec& job,
                                const dense_parameters& mine, replay& done) {
@@ -135,6 +154,8 @@ result<int> replay_and_compare(const plan& what) {
   auto mine = final_parameters(again, job);
   if (!mine)
     return mine.error();
+  if (auto shown = show_evaluation(again, job, what.make_evaluator); !shown)
+    return shown.error();
   int status = EXIT_SUCCESS;
   if (options.compare_file) {
     const auto& from = *options.compare_file;

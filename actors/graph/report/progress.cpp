@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
@@ -136,7 +137,9 @@ std::vector<std::string> figures(const progress_snapshot& x) {
   if (x.loss)
     all.push_back(fmt::format("loss {:.4f}", *x.loss));
   if (x.accuracy)
-    all.push_back(fmt::format("accuracy {:.4f}", *x.accuracy));
+    all.push_back(text_of(measure{"accuracy", *x.accuracy}));
+  for (const auto& each : x.measures)
+    all.push_back(text_of(each));
   all.push_back(count_text(x.samples_per_second) + " samples/s");
   all.push_back(megabytes_text(x.bytes_per_second));
   all.push_back(fmt::format("staleness {:.1f} (max {})", x.staleness_mean, x.staleness_max));
@@ -183,6 +186,12 @@ std::string without_controls(std::string text) {
 }
 
 } // namespace
+
+std::string text_of(const measure& what) {
+  const bool is_long = std::abs(what.value) >= 1e6;
+  return is_long ? fmt::format("{} {:.4g}", what.name, what.value)
+                 : fmt::format("{} {:.4f}", what.name, what.value);
+}
 
 std::string spoken_name(const process_progress& process) {
   auto name = process.name;

@@ -2,6 +2,7 @@
 // by above it. If the output is not a terminal, it prints the events and a plain line now and then.
 #pragma once
 
+#include "actors/training/trainer.hpp"
 #include "serialization/messages.hpp"
 
 #include <chrono>
@@ -37,6 +38,7 @@ struct progress_snapshot {
   std::uint64_t epochs = 0;
   std::optional<double> loss;     ///< Recent mean training loss.
   std::optional<double> accuracy; ///< Accuracy of the last evaluation.
+  std::vector<measure> measures;  ///< Those of the last evaluation.
   double samples_per_second = 0.0;
   double bytes_per_second = 0.0; ///< All workers' bytes on links; without links: of values.
   double staleness_mean = 0.0;   ///< In versions.
@@ -46,6 +48,9 @@ struct progress_snapshot {
 
   bool operator==(const progress_snapshot&) const = default;
 };
+
+/// Returns "rmse 0.9384".
+std::string text_of(const measure& what);
 
 /// Returns "server 3" for "server-3", and one name for all coordinators.
 std::string spoken_name(const process_progress& process);

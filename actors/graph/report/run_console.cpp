@@ -100,16 +100,22 @@ void take_evaluation(const evaluation_message& what, time_point now,
   if (!what.found)
     return;
   const auto& found = *what.found;
-  job_event evaluated{event_kind::evaluated,
-                      {{"epoch", what.number}, {"loss", found.loss}, {"accuracy", found.accuracy}}};
+  job_event evaluated{event_kind::evaluated, {{"epoch", what.number}, {"loss", found.loss}}};
+  if (found.accuracy)
+    evaluated.fields.push_back({"accuracy", *found.accuracy});
   if (found.auc)
     evaluated.fields.push_back({"auc", *found.auc});
+  for (const auto& each : found.measures)
+    evaluated.fields.push_back({each.name, each.value});
   console.event(evaluated, elapsed);
   if (!found.note.empty())
     console.event(note_of(found.note), elapsed);
-  if (!std::isfinite(found.loss))
-    console.event({event_kind::evaluation_not_finite, {}}, elapsed);
-  statistics.evaluated(what.number, found.loss, found.accuracy, found.auc, now);
+  auto checked = found.measures;
+  checked.push_back({"loss", found.loss});
+  for (const auto& each : checked)
+    if (!std::isfinite(each.value))
+      console.event({event_kind::evaluation_not_finite, {{"measure", each.name}}}, elapsed);
+  statistics.evaluated(what.number, found, now);
 }
 
 result<void> log_events(const run_options& options, const std::vector<std::string>& command,

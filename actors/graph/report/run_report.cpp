@@ -235,9 +235,8 @@ void run_statistics::resident_memory(const std::string& name, std::uint64_t byte
 
 // -- curves and rates --
 
-void run_statistics::evaluated(std::uint64_t epoch, double loss, double accuracy,
-                               std::optional<double> auc, time_point now) {
-  curve_.push_back({epoch * job_.batches_per_epoch(), now, std::nullopt, loss, accuracy, auc});
+void run_statistics::evaluated(std::uint64_t epoch, evaluation found, time_point now) {
+  curve_.push_back({epoch * job_.batches_per_epoch(), now, std::nullopt, std::move(found)});
 }
 
 void run_statistics::note_loss(time_point now) {
@@ -249,7 +248,7 @@ void run_statistics::note_loss(time_point now) {
   if (count < curve_loss_count_ + step)
     return;
   const double mean = (sum - curve_loss_sum_) / static_cast<double>(count - curve_loss_count_);
-  curve_.push_back({batches_done_, now, mean, std::nullopt, std::nullopt, std::nullopt});
+  curve_.push_back({batches_done_, now, mean, std::nullopt});
   curve_loss_sum_ = sum;
   curve_loss_count_ = count;
 }
@@ -309,7 +308,8 @@ histogram run_statistics::merged(accumulated<Counters> incarnation::*counters,
   return sum;
 }
 
-std::optional<double> run_statistics::last_of(std::optional<double> loss_point::*which) const {
+template <class Value>
+std::optional<Value> run_statistics::last_of(std::optional<Value> loss_point::*which) const {
   for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
     if ((*point).*which)
       return (*point).*which;
@@ -319,8 +319,8 @@ std::optional<double> run_statistics::last_of(std::optional<double> loss_point::
 std::optional<evaluation_result> run_statistics::last_evaluation() const {
   const std::uint64_t per_epoch = std::max<std::uint64_t>(job_.batches_per_epoch(), 1);
   for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
-    if (point->test_accuracy)
-      return evaluation_result{*point->test_accuracy, point->batches / per_epoch, job_.epochs};
+    if (point->test)
+      return evaluation_result{*point->test, point->batches / per_epoch, job_.epochs};
   return std::nullopt;
 }
 
@@ -341,7 +341,10 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   const std::uint64_t per_epoch = job_.batches_per_epoch();
   all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
   all.loss = last_of(&loss_point::training_loss);
-  all.accuracy = last_of(&loss_point::test_accuracy);
+  if (const auto test = last_of(&loss_point::test)) {
+    all.accuracy = test->accuracy;
+    all.measures = test->measures;
+  }
   const histogram staleness = merged(&incarnation::server, &server_counters::staleness_versions);
   all.staleness_mean = staleness.mean();
   all.staleness_max = staleness.max();
@@ -400,19 +403,27 @@ json json_of(const recovery& x, time_point started_at) {
           {"updates_rolled_back", x.updates_rolled_back}};
 }
 
+/// Adds the area under the ROC curve and the measures.
+void put_rest(const evaluation& test, json& all) {
+  if (test.auc)
+    all["test_auc"] = *test.auc;
+  for (const auto& each : test.measures)
+    all[each.name] = each.value;
+}
+
 json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
   json point;
   const auto per_epoch = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_epoch()));
   point["epoch"] = static_cast<double>(x.batches) / per_epoch;
   point["seconds"] = seconds(x.at - started_at);
-  const auto put = [&point](const char* key, const std::optional<double>& value) {
-    if (value)
-      point[key] = *value;
-  };
-  put("train_loss", x.training_loss);
-  put("test_loss", x.test_loss);
-  put("test_accuracy", x.test_accuracy);
-  put("test_auc", x.test_auc);
+  if (x.training_loss)
+    point["train_loss"] = *x.training_loss;
+  if (x.test)
+    point["test_loss"] = x.test->loss;
+  if (x.test && x.test->accuracy)
+    point["test_accuracy"] = *x.test->accuracy;
+  if (x.test)
+    put_rest(*x.test, point);
   return point;
 }
 
@@ -486,10 +497,10 @@ std::string run_statistics::to_json(const std::string& command) const {
 
   all["longest_pause_ms"] = milliseconds(pause_max_);
 
-  const auto accuracy = last_of(&loss_point::test_accuracy);
-  all["test_accuracy"] = accuracy ? json(*accuracy) : json();
-  if (const auto auc = last_of(&loss_point::test_auc))
-    all["test_auc"] = *auc;
+  const auto test = last_of(&loss_point::test);
+  all["test_accuracy"] = test && test->accuracy ? json(*test->accuracy) : json();
+  if (test)
+    put_rest(*test, all);
   all["loss_curve"] = json::array();
   for (const loss_point& x : curve_)
     all["loss_curve"].push_back(json_of(x, job_, started_at_));

@@ -5,6 +5,7 @@
 
 #include "actors/graph/report/progress.hpp"
 #include "actors/process_name.hpp"
+#include "actors/training/trainer.hpp"
 #include "base/clock.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
@@ -36,14 +37,12 @@ struct loss_point {
   std::uint64_t batches = 0;
   time_point at{0};
   std::optional<double> training_loss; ///< Mean since the point before.
-  std::optional<double> test_loss;
-  std::optional<double> test_accuracy;
-  std::optional<double> test_auc;
+  std::optional<evaluation> test;
 };
 
 /// The result of an evaluation after whole passes.
 struct evaluation_result {
-  double accuracy = 0.0;
+  evaluation found;
   std::uint64_t epoch = 0;
   std::uint64_t epochs = 0; ///< Passes of the job.
 };
@@ -72,9 +71,8 @@ public:
   void process_died(const member_id& member, time_point killed_at, time_point detected_at);
   /// Takes note that a coordinator answers again after a death.
   void coordinator_back(time_point now);
-  /// Adds an evaluation after `epoch` whole epochs. `auc`: only if the problem is binary.
-  void evaluated(std::uint64_t epoch, double loss, double accuracy, std::optional<double> auc,
-                 time_point now);
+  /// Adds an evaluation after `epoch` whole epochs.
+  void evaluated(std::uint64_t epoch, evaluation found, time_point now);
   /// Sets the peak resident memory of a process that observe() does not see: coordinator, launcher.
   void resident_memory(const std::string& name, std::uint64_t bytes_max);
 
@@ -87,11 +85,12 @@ public:
   std::optional<evaluation_result> last_evaluation() const;
 
   /// Returns the report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
-  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given),
-  /// loss_curve, staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls,
-  /// pushes {sent, acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received},
-  /// wire_bytes {sent, received}, reducers {pushes, sums, device_sums, left_out}, idle_seconds,
-  /// window_wait_seconds, request_ms {p50, p99, max}, recoveries, peak_rss_bytes {"server-0": ...}.
+  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given), the
+  /// measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
+  /// max}, pulls, waiting_pulls, pushes {sent, acknowledged, applied, duplicates_dropped, refused},
+  /// bytes {sent, received}, wire_bytes {sent, received}, reducers {pushes, sums, device_sums,
+  /// left_out}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max}, recoveries,
+  /// peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it. So the counts of heads (applied,
   /// duplicates_dropped, their part of refused) are divided by the number of chains. They may be
   /// fractions if a resend reached only some chains. Without servers, applied are the batches that
@@ -157,7 +156,8 @@ private:
   std::uint64_t total(std::uint64_t server_counters::*which) const;
   template <class Counters>
   histogram merged(accumulated<Counters> incarnation::*counters, histogram Counters::*which) const;
-  std::optional<double> last_of(std::optional<double> loss_point::*which) const;
+  template <class Value>
+  std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
 
   job_spec job_;

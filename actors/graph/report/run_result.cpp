@@ -57,6 +57,18 @@ std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills) {
   return events;
 }
 
+std::string text_of(const evaluation& found) {
+  std::string text;
+  const auto add = [&](const measure& what) { text += (text.empty() ? "" : ", ") + text_of(what); };
+  if (found.accuracy)
+    add({"accuracy", *found.accuracy});
+  for (const auto& each : found.measures)
+    add(each);
+  if (text.empty())
+    add({"loss", found.loss});
+  return text;
+}
+
 std::string summary(const run_statistics& statistics) {
   const auto last = statistics.last_evaluation();
   const auto& lost = statistics.recoveries();
@@ -64,7 +76,7 @@ std::string summary(const run_statistics& statistics) {
                                        [](const auto& x) { return x.recovered_at.has_value(); });
   std::string text;
   if (last)
-    text += fmt::format("test accuracy {:.4f} after {} of {} epochs\n", last->accuracy, last->epoch,
+    text += fmt::format("test {} after {} of {} epochs\n", text_of(last->found), last->epoch,
                         last->epochs);
   if (!lost.empty())
     text += fmt::format("{} of {} lost processes recovered\n", recovered, lost.size());

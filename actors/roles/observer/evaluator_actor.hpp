@@ -2,24 +2,13 @@
 #pragma once
 
 #include "actors/kv.hpp"
-#include "actors/training/trainer.hpp"
+#include "actors/training/evaluation_computer.hpp"
 
 #include "caf/actor_system.hpp"
 
 #include <functional>
-#include <optional>
-#include <vector>
 
 namespace troupe {
-
-/// Result of one evaluation.
-struct evaluation_message {
-  std::uint64_t number = 0;                   ///< The number that it was requested with.
-  std::optional<evaluation> found;            ///< Nullopt if the graph has no evaluator.
-  std::vector<std::vector<float>> parameters; ///< One array for each table; of a sparse table only
-                                              ///< the rows that the evaluator named.
-  std::string failed;                         ///< Not empty: why the evaluation failed.
-};
 
 /// Runs an evaluation for each number that it receives; calls `done` on its thread.
 using evaluator_handle = caf::typed_actor<caf::reacts_to<evaluate_atom, std::uint64_t>>;

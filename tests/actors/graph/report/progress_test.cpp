@@ -87,6 +87,14 @@ TEST_CASE("render shows the bar, the figures and a line for each process") {
   CHECK(lines[4] == "  worker-0  dead       clock 120           0.0 MB/s");
 }
 
+TEST_CASE("render shows the measures of the evaluator in place of an accuracy that it has not") {
+  auto x = half_way();
+  x.accuracy.reset();
+  x.measures = {{"rmse", 0.9384}, {"perplexity", 841.2}};
+  CHECK(render(x, 200, false)[1].starts_with(
+    "epoch 2.50/5  loss 0.2500  rmse 0.9384  perplexity 841.2000  81.2k samples/s"));
+}
+
 TEST_CASE("render is never wider than the screen") {
   for (const bool color : {false, true})
     for (unsigned columns = 1; columns < 130; ++columns)

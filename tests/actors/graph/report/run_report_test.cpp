@@ -1,4 +1,5 @@
 #include "actors/graph/report/run_report.hpp"
+#include "actors/training/evaluation_computer.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -83,8 +84,8 @@ TEST_CASE("run_statistics reports a run without faults") {
   run.job_started(1s);
   run.observe(state(job_phase::gathering, 0, {}), 1500ms);
   run.observe(state(job_phase::training, 0, {worker(0, 1, 0), server(0, 3, 0)}), 2s);
-  run.evaluated(1, 0.7, 0.8, std::nullopt, 3s);
-  run.evaluated(2, 0.5, 0.9, std::nullopt, 4s);
+  run.evaluated(1, {.loss = 0.7, .accuracy = 0.8}, 3s);
+  run.evaluated(2, {.loss = 0.5, .accuracy = 0.9}, 4s);
   run.observe(state(job_phase::finishing, 20,
                     {worker(0, 1, 12), worker(1, 2, 8), server(0, 3, 20), server(1, 4, 20)}),
               4s);
@@ -125,8 +126,37 @@ TEST_CASE("run_statistics reports a run without faults") {
 
 TEST_CASE("run_statistics has test_auc only where it was given") {
   run_statistics run{small_job()};
-  run.evaluated(1, 0.7, 0.8, 0.75, 3s);
+  run.evaluated(1, {.loss = 0.7, .accuracy = 0.8, .auc = 0.75}, 3s);
   CHECK(report_of(run)["test_auc"] == 0.75);
+}
+
+TEST_CASE("run_statistics has measures under their names, and no accuracy that there is not") {
+  run_statistics run{small_job()};
+  run.evaluated(1, {.loss = 0.7, .measures = {{"rmse", 0.96}}}, 3s);
+  run.evaluated(
+    2,
+    {.loss = 0.6,
+     .measures = {{"rmse", 0.94}, {"perplexity", std::numeric_limits<double>::infinity()}}},
+    4s);
+  const auto all = report_of(run);
+  CHECK(all["rmse"] == 0.94);
+  CHECK(all["perplexity"].is_null());
+  CHECK(all["test_accuracy"].is_null());
+  CHECK(all["loss_curve"][0]["rmse"] == 0.96);
+  CHECK(all["loss_curve"][1]["test_loss"] == 0.6);
+  CHECK_FALSE(all["loss_curve"][1].contains("test_accuracy"));
+  CHECK_FALSE(run.snapshot(4s).accuracy);
+  CHECK(run.snapshot(4s).measures.front() == measure{"rmse", 0.94});
+}
+
+TEST_CASE("no measure has the name of a key of the report") {
+  run_statistics run{small_job()};
+  run.evaluated(1, {.loss = 0.7, .accuracy = 0.8, .auc = 0.75}, 3s);
+  const auto all = report_of(run);
+  for (const auto& [key, unused] : all.items())
+    CHECK_MESSAGE(!check_measures({{key, 1.0}}), key);
+  for (const auto& [key, unused] : all["loss_curve"][0].items())
+    CHECK_MESSAGE(!check_measures({{key, 1.0}}), key);
 }
 
 TEST_CASE("run_statistics adds up what dead processes had counted") {

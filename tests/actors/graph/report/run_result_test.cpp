@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 namespace run_result_test {
@@ -70,10 +71,19 @@ TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
 TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
   run_statistics run{job_of_tables()};
   CHECK(summary(run).empty());
-  run.evaluated(1, 0.5, 0.75, std::nullopt, 1s);
+  run.evaluated(1, {.loss = 0.5, .accuracy = 0.75}, 1s);
   run.process_died({role::worker, 0, {1}}, 1s, 1s);
   CHECK(summary(run)
         == "test accuracy 0.7500 after 1 of 1 epochs\n0 of 1 lost processes recovered\n");
+}
+
+TEST_CASE("the_summary_has_the_measures_and_no_accuracy_that_there_is_not") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(text_of({.loss = 0.5, .measures = {{"rmse", 0.93841}}}) == "rmse 0.9384");
+  CHECK(text_of({.accuracy = 0.5, .measures = {{"perplexity", 841.2}, {"most", 2e9}}})
+        == "accuracy 0.5000, perplexity 841.2000, most 2e+09");
+  CHECK(text_of({.loss = 0.5}) == "loss 0.5000");
+  CHECK(text_of({.measures = {{"rmse", nan}}}) == "rmse nan");
 }
 
 TEST_CASE("a_kill_that_did_not_come_about_is_an_event") {

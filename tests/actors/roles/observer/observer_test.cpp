@@ -27,7 +27,7 @@ public:
       sum += x;
     if (sum < 0)
       throw std::runtime_error{"a negative sum"};
-    return {sum, 0.5, std::nullopt, {}};
+    return {.loss = sum, .accuracy = 0.5, .measures = {{"sum", sum}}};
   }
 };
 
@@ -150,6 +150,7 @@ TEST_CASE("an_evaluator_evaluates_the_present_parameters") {
   CHECK(verdict.failed.empty());
   REQUIRE(verdict.found);
   CHECK(verdict.found->loss == 8);
+  CHECK(verdict.found->measures == std::vector<measure>{{"sum", 8}});
   CHECK(verdict.parameters == std::vector<std::vector<float>>{{2, 2, 2, 2}});
 }
 
