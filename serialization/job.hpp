@@ -135,6 +135,8 @@ struct job_spec {
 /// Describes the first defect of a specification in one line. All functions below, and layout.hpp,
 /// require a job that passes. Errors: invalid_argument.
 result<void> validate(const job_spec& job);
+/// Returns the first defect of an optimiser, "epsilon must be a finite number > 0", or null.
+const char* defect_of(const optimizer_spec& x);
 
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
 /// covers the name, seed, tables with shapes and optimiser kinds, partitions, batch size and

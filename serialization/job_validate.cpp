@@ -33,35 +33,6 @@ bool in_unit(float x) { return x >= 0.0f && x < 1.0f; }
 bool positive(float x) { return std::isfinite(x) && x > 0.0f; }
 bool not_negative(float x) { return std::isfinite(x) && x >= 0.0f; }
 
-/// Returns the first defect, or null.
-const char* optimizer_defect(const optimizer_spec& x) {
-  const auto adam = x.kind == optimizer_kind::adam || x.kind == optimizer_kind::adamw;
-  const auto momentum = x.kind == optimizer_kind::momentum || x.kind == optimizer_kind::nesterov;
-  if (x.kind > optimizer_kind_max)
-    return "the kind of its optimizer is unknown";
-  if (!positive(x.learning_rate))
-    return "learning_rate must be a finite number > 0";
-  if ((adam || momentum) && !in_unit(x.momentum))
-    return "momentum must be in [0, 1)";
-  if (adam && !in_unit(x.beta2))
-    return "beta2 must be in [0, 1)";
-  if ((adam || x.kind == optimizer_kind::adagrad) && !positive(x.epsilon))
-    return "epsilon must be a finite number > 0";
-  if (!not_negative(x.weight_decay))
-    return "weight_decay must be a finite number >= 0";
-  if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
-    return "clip_value and clip_norm must be finite numbers >= 0";
-  if (x.kind != optimizer_kind::ftrl)
-    return nullptr;
-  if (!not_negative(x.l1))
-    return "l1 must be a finite number >= 0";
-  if (!positive(x.beta))
-    return "beta must be a finite number > 0";
-  if (x.scale_by_staleness)
-    return "ftrl's state depends on the learning rate, so staleness cannot divide it";
-  return nullptr;
-}
-
 const char* sparse_defect(const table_spec& x) {
   if (!x.shape.empty())
     return "a sparse table has a width and no shape";
@@ -97,7 +68,7 @@ const char* table_defect(const table_spec& x) {
     return "the initializer must be zeros, uniform or normal";
   if (!not_negative(x.init.scale))
     return "the initializer's scale must be a finite number >= 0";
-  return optimizer_defect(x.optimizer);
+  return defect_of(x.optimizer);
 }
 
 result<void> validate_tables(const job_spec& job) {
@@ -146,6 +117,34 @@ result<void> validate_shares(const job_spec& job) {
 }
 
 } // namespace
+
+const char* defect_of(const optimizer_spec& x) {
+  const auto adam = x.kind == optimizer_kind::adam || x.kind == optimizer_kind::adamw;
+  const auto momentum = x.kind == optimizer_kind::momentum || x.kind == optimizer_kind::nesterov;
+  if (x.kind > optimizer_kind_max)
+    return "the kind of its optimizer is unknown";
+  if (!positive(x.learning_rate))
+    return "learning_rate must be a finite number > 0";
+  if ((adam || momentum) && !in_unit(x.momentum))
+    return "momentum must be in [0, 1)";
+  if (adam && !in_unit(x.beta2))
+    return "beta2 must be in [0, 1)";
+  if ((adam || x.kind == optimizer_kind::adagrad) && !positive(x.epsilon))
+    return "epsilon must be a finite number > 0";
+  if (!not_negative(x.weight_decay))
+    return "weight_decay must be a finite number >= 0";
+  if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
+    return "clip_value and clip_norm must be finite numbers >= 0";
+  if (x.kind != optimizer_kind::ftrl)
+    return nullptr;
+  if (!not_negative(x.l1))
+    return "l1 must be a finite number >= 0";
+  if (!positive(x.beta))
+    return "beta must be a finite number > 0";
+  if (x.scale_by_staleness)
+    return "ftrl's state depends on the learning rate, so staleness cannot divide it";
+  return nullptr;
+}
 
 result<void> validate(const job_spec& job) {
   if (!is_job_name(job.name))

@@ -105,6 +105,38 @@ result<void> check_ranges(const plan& what) {
   return {};
 }
 
+/// Checks the local steps of the workers against the tables and the way to run.
+result<void> check_local_steps(const plan& what) {
+  const auto* const local = what.options.workers.make.local();
+  const auto wrong = [&](std::string text) {
+    return result<void>{errc::invalid_argument, what.workers_name + text};
+  };
+  if (!local)
+    return {};
+  for (const auto& table : what.job.tables)
+    if (table.is_sparse())
+      return wrong(fmt::format(" takes local steps, and table '{}' is sparse: make it dense, or "
+                               "leave the local steps out",
+                               table.name));
+  constexpr std::uint32_t steps_max = 1'000'000;
+  if (local->steps < 1 || local->steps > steps_max)
+    return wrong(fmt::format(": local_step_options::steps is {}, which is not from 1 to {}",
+                             local->steps, steps_max));
+  if (local->steps > what.job.batch_samples)
+    return wrong(fmt::format(" takes {} local steps, and a batch has {} samples: raise --batch",
+                             local->steps, what.job.batch_samples));
+  if (const auto* const defect = defect_of(local->optimizer))
+    return wrong(fmt::format(": the optimizer of its local steps: {}", defect));
+  if (local->optimizer.scale_by_staleness)
+    return wrong(": local steps have no staleness, so scale_by_staleness must be off");
+  if (local->keep && (what.options.record_directory || what.options.replay_directory))
+    return {errc::invalid_argument,
+            fmt::format("--{}: {} keeps the state of its local steps, which a replay cannot have: "
+                        "set keep to false, or leave the option out",
+                        what.options.record_directory ? "record" : "replay", what.workers_name)};
+  return {};
+}
+
 /// Checks the stages against the store and the way to run.
 result<void> check_path(const plan& what) {
   const auto wrong = [](std::string text) {
@@ -149,6 +181,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
     return fits.error();
   if (auto valid = validate(made.job); !valid)
     return valid.error();
+  if (auto fits = check_local_steps(made); !fits)
+    return fits.error();
   auto compression = compression_of(made.options, made.job);
   if (!compression)
     return compression.error();

@@ -46,8 +46,10 @@ struct plan {
 /// way to run, and an option that has no effect on this graph), in one line.
 result<plan> lower(const std::string& program, const graph& described, const run_options& options);
 
-/// Returns the factory of a worker's trainer, whose gradients pass the push functions of the path.
-trainer_factory trainer_of(const plan& what, std::uint32_t worker);
+/// Returns the factory of a worker's trainer, which takes the local steps of the graph, and whose
+/// gradients pass the push functions of the path. `job`: of the launcher or of a record, which may
+/// have another batch size than `what`.
+trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker);
 
 /// Returns a text of several lines for people: the nodes, the path, and their promises.
 std::string to_text(const plan& what);

@@ -41,6 +41,8 @@ std::string text_of_workers(const plan& what) {
     text += fmt::format(" + {}", some.backups);
   if (some.per_process > 1)
     text += fmt::format(", {} a process", some.per_process);
+  if (const auto* const local = some.make.local())
+    text += fmt::format(", {} local steps", local->steps);
   return text;
 }
 
@@ -103,6 +105,8 @@ std::string text_of_replay(const plan& what) {
     return "no, the codec changes values on their way";
   if (what.options.workers.per_process > 1)
     return "no, workers share a process";
+  if (const auto* const local = what.options.workers.make.local(); local && local->keep)
+    return "no, " + what.workers_name + " keeps the state of its local steps";
   const auto lossy = names_where(what, [](const stage& part) {
     const auto* const own = part.get<stage::of_program>();
     return own != nullptr && !own->promises.pure;

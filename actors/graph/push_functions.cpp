@@ -1,4 +1,4 @@
-// Runs push functions behind a trainer, on its thread.
+// Makes trainers: runs local steps around them, and push functions behind them, on their thread.
 #include "actors/graph/plan.hpp"
 #include "base/splitmix64.hpp"
 
@@ -56,12 +56,17 @@ private:
 
 } // namespace
 
-trainer_factory trainer_of(const plan& what, std::uint32_t worker) {
+trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker) {
   std::vector<named_function> changes;
   for (const auto& part : what.path)
     if (const auto* const leading = part.get<stage::of_trainer>())
       changes.push_back({part.name(), leading->change});
   auto make = what.options.workers.make.of(worker);
+  if (const auto* const local = what.options.workers.make.local())
+    make = [make = std::move(make), local = *local,
+            inner_samples = (job.batch_samples + local->steps - 1) / local->steps] {
+      return take_local_steps(make(), local, inner_samples);
+    };
   if (changes.empty())
     return make;
   return [make = std::move(make), changes = std::move(changes)]() -> std::unique_ptr<trainer> {

@@ -70,8 +70,8 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
       how.slowness = step_times(longer);
     else if (longer > 0ms)
       how.slowness = [longer] { return longer; };
-    built.workers.push_back(caf::actor_cast<caf::actor>(
-      spawn_worker(system, std::move(how), trainer_of(what, who.index), store, connector_of(who))));
+    built.workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(
+      system, std::move(how), trainer_of(what, job, who.index), store, connector_of(who))));
   }
   return built;
 }

@@ -5,6 +5,7 @@
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/protocol/worker/read_target.hpp"
+#include "actors/training/local_steps.hpp"
 #include "actors/training/trainer.hpp"
 #include "serialization/job.hpp"
 
@@ -91,14 +92,29 @@ public:
   }
 
   explicit operator bool() const { return static_cast<bool>(make_); }
-  /// Returns the factory of one worker.
+  /// Returns the options of local_steps(), or null.
+  const local_step_options* local() const { return local_ ? &*local_ : nullptr; }
+  /// Returns the factory of one worker, of trainers without local steps.
   trainer_factory of(std::uint32_t worker) const {
     return [make = make_, worker] { return make(worker); };
   }
 
 private:
+  friend trainer_maker local_steps(trainer_maker make, const local_step_options& options);
+
   std::function<std::unique_ptr<trainer>(std::uint32_t worker)> make_;
+  std::optional<local_step_options> local_;
 };
+
+/// Makes each batch of these trainers an outer step of `options.steps` inner steps
+/// (actors/training/local_steps.hpp). --batch counts the samples of all inner steps together: each
+/// takes --batch / steps of them, rounded up. The optimiser of the tables then takes the outer
+/// steps, such as nesterov, or sgd with a learning rate of 1. Errors of the graph: a sparse table;
+/// a wrong optimiser or number of steps; more steps than samples; `keep` in a run with --record.
+inline trainer_maker local_steps(trainer_maker make, const local_step_options& options) {
+  make.local_ = options;
+  return make;
+}
 
 /// Workers, which compute the gradients of the batches of all epochs.
 struct workers {

@@ -178,6 +178,93 @@ TEST_CASE("stages_fit_the_store_and_the_record") {
            "leave the option out");
 }
 
+namespace {
+
+/// Returns the error of a graph whose workers take local steps; empty: there is none.
+std::string rejection_of_steps(const local_step_options& local, const run_options& options,
+                               const table_spec& table = table_of("w", 4)) {
+  graph g;
+  auto model = g.add("model", options.store({table}));
+  g.add("learners", options.workers_of(100, local_steps(trainers(to_three), local))).into(model);
+  return rejection_of(g, options);
+}
+
+} // namespace
+
+TEST_CASE("local_steps_fit_the_tables_the_batch_and_the_record") {
+  run_options options;
+  options.batch_samples = 64;
+  CHECK(rejection_of_steps({.steps = 64}, options).empty());
+  CHECK(rejection_of_steps({.steps = 65}, options)
+        == "learners takes 65 local steps, and a batch has 64 samples: raise --batch");
+  CHECK(rejection_of_steps({.steps = 0}, options)
+        == "learners: local_step_options::steps is 0, which is not from 1 to 1000000");
+  CHECK(rejection_of_steps({.optimizer = {.learning_rate = -1}}, options)
+        == "learners: the optimizer of its local steps: learning_rate must be a finite number > 0");
+  CHECK(rejection_of_steps({.optimizer = {.scale_by_staleness = true}}, options)
+        == "learners: local steps have no staleness, so scale_by_staleness must be off");
+  table_spec rows;
+  rows.name = "rows";
+  rows.kind = table_kind::sparse;
+  rows.width = 2;
+  CHECK(rejection_of_steps({}, options, rows)
+        == "learners takes local steps, and table 'rows' is sparse: make it dense, or leave the "
+           "local steps out");
+  CHECK(rejection_of_steps({.keep = true}, options).empty());
+  options.record_directory = "d";
+  CHECK(rejection_of_steps({}, options).empty());
+  CHECK(rejection_of_steps({.keep = true}, options)
+        == "--record: learners keeps the state of its local steps, which a replay cannot have: set "
+           "keep to false, or leave the option out");
+}
+
+TEST_CASE("a_plan_shows_local_steps") {
+  run_options options;
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 4)}));
+  auto make = local_steps(trainers(to_three), {.steps = 10, .keep = true});
+  g.add("learners", options.workers_of(100, make)).into(model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(to_text(*made).find("workers x4, 10 local steps") != std::string::npos);
+  CHECK(to_text(*made).find("replay: no, learners keeps the state of its local steps")
+        != std::string::npos);
+}
+
+TEST_CASE("a_trainer_takes_local_steps_of_the_jobs_batches_before_its_push_functions") {
+  run_options options;
+  options.batch_samples = 64;
+  std::size_t steps = 0;
+  const auto counted = [&](const batch& work, const_tensors x, mutable_tensors gradients) {
+    ++steps;
+    return constant_gradient(1.0f)(work, x, gradients);
+  };
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 4)}));
+  const local_step_options local{.steps = 4, .optimizer = {.learning_rate = 1.0f}};
+  auto learners = g.add("learners", options.workers_of(100, local_steps(trainers(counted), local)));
+  learners.into(map_push("halve",
+                         [](const push_info&, mutable_tensors gradients) {
+                           for (float& x : gradients[0])
+                             x /= 2;
+                         }),
+                model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  auto job = made->job;
+  job.batch_samples = 8; // That of a record.
+  const auto model_of_worker = trainer_of(*made, job, 0)();
+  const std::vector<std::uint32_t> samples(8);
+  std::vector<float> values(4), gradient(4);
+  batch work;
+  work.samples = samples;
+  const std::vector<std::span<const float>> read{values};
+  const std::vector<std::span<float>> write{gradient};
+  model_of_worker->gradient(work, read, write);
+  CHECK(steps == 4);
+  CHECK(gradient == std::vector<float>(4, 2.0f));
+}
+
 TEST_CASE("a_plan_says_what_it_promises") {
   run_options options;
   options.servers.replicas = 2;
@@ -217,7 +304,7 @@ TEST_CASE("push_functions_change_gradients_on_the_trainers_thread") {
   learners.into(map_push("doubled", doubled), map_push("plus_one", plus_one), model);
   const auto made = lower("tiny", g, options);
   REQUIRE(made);
-  const auto trainer = trainer_of(*made, 1)();
+  const auto trainer = trainer_of(*made, made->job, 1)();
   std::vector<float> values(2), gradient(2);
   const std::vector<std::uint32_t> samples{1, 2, 3};
   const std::span<const float> in{values};
