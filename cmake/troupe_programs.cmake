@@ -39,9 +39,13 @@ foreach(main IN LISTS mains)
   endif()
   add_executable(${program} ${parts})
   target_link_libraries(${program} PRIVATE Troupe::actors)
-  if(program MATCHES "_sgd$") # They share the data, models and kernels of 02_async_sgd.
-    target_link_libraries(${program} PRIVATE troupe_example_sgd)
-  endif()
+  foreach(part IN LISTS parts)
+    file(STRINGS ${part} shared LIMIT_COUNT 1 REGEX "^#include \"examples/02_async_sgd/")
+    if(shared) # It uses the data, models and kernels of 02_async_sgd.
+      target_link_libraries(${program} PRIVATE troupe_example_sgd)
+      break()
+    endif()
+  endforeach()
 endforeach()
 
 # -- cli/: program `troupe` ----------------------------------------------------
