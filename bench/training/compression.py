@@ -44,10 +44,10 @@ def on_loopback(programs, words):
         return report_of(home)
 
 
-def over_line(programs, words, line, workers):
+def over_line(program, words, line, workers):
     """Runs the server on the first host and the workers on the second."""
     where = f"{throttled_line.ADDRESSES[0]}:7777"
-    common = [programs / "async_sgd", *words, "--allow-plaintext-on-network"]
+    common = [program, *words, "--allow-plaintext-on-network"]
     with tempfile.TemporaryDirectory(prefix="compression-") as home:
         here = subprocess.Popen(
             [*line.prefixes[0], *common, "--listen", where, "--here", "server:0", "--report",
@@ -63,8 +63,8 @@ def over_line(programs, words, line, workers):
             time.sleep(0.02)
         there = subprocess.Popen(
             [*line.prefixes[1], *common, "--join", where, "--here",
-             ",".join(f"worker:{i}" for i in range(workers)), "--run-dir", "there"], cwd=home, stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL)
+             ",".join(f"worker:{i}" for i in range(workers)), "--run-dir", "there"], cwd=home,
+            stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         if here.wait() != 0 or there.wait() != 0:
             raise RuntimeError(f"training over the line failed: {' '.join(map(str, words))}")
         return report_of(home)
@@ -142,7 +142,8 @@ def main():
                 print(f"line of {asked.rate}: {asked.passes or 1} pass, {asked.workers} workers, "
                       f"1 server, {asked.model}")
             base = words(asked.workers, 1, 1)
-            measure("line", lambda more: over_line(programs, [*base, *more], line, asked.workers),
+            program = programs / "async_sgd"
+            measure("line", lambda more: over_line(program, [*base, *more], line, asked.workers),
                     asked.rounds, asked.workers, asked.json)
         finally:
             line.close()

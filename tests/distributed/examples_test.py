@@ -1,0 +1,53 @@
+"""Runs the examples on real data sets and compares their results with known ones."""
+import os
+import pathlib
+
+import cluster
+
+DATA = pathlib.Path(os.environ.get("TROUPE_DATA", cluster.ROOT.parent / "shared/data")).resolve()
+
+
+class ExampleTest(cluster.ClusterTest):
+    common = ()
+
+    def file(self, name):
+        """Returns the path of a data file; skips the test where there is none."""
+        if not (DATA / name).exists():
+            self.skipTest(f"no {DATA / name}")
+        return DATA / name
+
+
+class MatrixFactorisation(ExampleTest):
+    program = "matrix_factorisation"
+
+    def test_ratings_of_movielens(self):
+        files = self.file("ml-100k/u1.base.gz"), self.file("ml-100k/u1.test.gz")
+        run = self.finish("--data", "movielens:{},{}".format(*files), "--epochs", 16,
+                          "--replicas", 2, "--kill", "worker:1@0.3", "--kill", "server:0@0.6")
+        self.assertLess(run.report["rmse"], 0.938)
+        self.assertIsNone(run.report["test_accuracy"])
+        self.assertTrue(run.told("evaluated", epoch=16, rmse=run.report["rmse"]))
+
+
+class Hogwild(ExampleTest):
+    program = "hogwild"
+
+    def test_a9a(self):
+        files = self.file("libsvm/a9a.gz"), self.file("libsvm/a9a.t.gz")
+        run = self.finish("--data", "libsvm:{},{}".format(*files), processes=False)
+        self.assertGreater(self.accuracy(run), 0.845)
+
+
+class LocalSteps(ExampleTest):
+    program = "local_steps"
+
+    def test_ten_local_steps_on_mnist(self):
+        data = self.file("mnist/train-images-idx3-ubyte.gz").parent
+        run = self.finish("--data", f"mnist:{data}", "--epochs", 3, "--batch", 640, "--sync", "bsp",
+                          "--optimizer", "nesterov", "--lr", 0.7, "--local-lr", 0.2,
+                          "--kill", "worker:1@0.3")
+        self.assertGreater(self.accuracy(run), 0.97)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
