@@ -82,8 +82,7 @@ result<void> check_measures(const std::vector<measure>& measures) {
 }
 
 void evaluate_with(evaluator& model, evaluation_message& into) {
-  const std::vector<std::span<const float>> spans(into.parameters.begin(),
-                                                  into.parameters.end());
+  const std::vector<std::span<const float>> spans(into.parameters.begin(), into.parameters.end());
   try {
     auto found = model.evaluate(spans);
     if (const auto fine = check_measures(found.measures); !fine)

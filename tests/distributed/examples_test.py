@@ -29,6 +29,23 @@ class MatrixFactorisation(ExampleTest):
         self.assertTrue(run.told("evaluated", epoch=16, rmse=run.report["rmse"]))
 
 
+    def test_ratings_that_cannot_be_read(self):
+        """Each is one line, and status 1 for a file and 2 for an option."""
+        good, bad = self.home / "good", self.home / "bad"
+        good.write_text("1 2 3 881250949\n")
+        for text, why in (("1 x 3\n", "bad item 'x' .*bad line 1"), ("1 2\n", "bad rating"),
+                          ("-1 2 3\n", "bad user '-1'"), ("", "the file is empty")):
+            bad.write_text(text)
+            self.refused(why, 1, "--data", f"movielens:{bad},{good}")
+        self.refused("known: drawn, movielens:TRAIN,TEST", 2, "--data", f"movielens:{good}")
+
+    def refused(self, why, status, *words):
+        run = self.start(*words, processes=False)
+        self.assertEqual(run.wait(20), status)
+        self.assertRegex(run.err, f"^matrix_factorisation: .*{why}")
+        self.assertEqual(len(run.err.splitlines()), 1, run.err)
+
+
 class Hogwild(ExampleTest):
     program = "hogwild"
 
