@@ -27,6 +27,7 @@ from compression import spread
 
 BATCH = 64
 PROBE_BYTES = 4_000_000
+PROBE_SECONDS_MAX = 600
 NESTEROV = ("--optimizer", "nesterov", "--lr", "0.7", "--momentum", "0.9", "--local-lr", "0.2")
 # In asp the differences of all workers are added up, so the outer rate is small.
 RUNS = [("plain", "asp", 0, ("--lr", "0.2"))]
@@ -91,8 +92,9 @@ def bytes_per_second(line):
         stdout=subprocess.PIPE, text=True)
     receiver.stdout.readline()
     subprocess.run([*line.prefixes[1], sys.executable, "-c",
-                    SENDER.format(address=address, count=PROBE_BYTES)], check=True)
-    return float(receiver.communicate()[0])
+                    SENDER.format(address=address, count=PROBE_BYTES)], check=True,
+                   timeout=PROBE_SECONDS_MAX)
+    return float(receiver.communicate(timeout=PROBE_SECONDS_MAX)[0])
 
 
 def on_line(program, mnist, rounds, line):
