@@ -13,9 +13,10 @@ enum class optimizer_kind : std::uint8_t {
   adam = 3,
   nesterov = 4,
   adamw = 5,
-  ftrl = 6
+  ftrl = 6,
+  user = 7 ///< A server function of the program, which no kernel knows.
 };
 /// The last enumerator.
-constexpr auto optimizer_kind_max = optimizer_kind::ftrl;
+constexpr auto optimizer_kind_max = optimizer_kind::user;
 
 } // namespace troupe

@@ -54,9 +54,11 @@
 
 namespace troupe::kernels {
 
+/// The functions below require another kind than optimizer_kind::user.
 constexpr std::size_t state_per_weight(optimizer_kind kind) {
   switch (kind) {
-  case optimizer_kind::sgd: return 0;
+  case optimizer_kind::sgd:
+  case optimizer_kind::user: return 0; // The table says how much state its function has.
   case optimizer_kind::momentum:
   case optimizer_kind::nesterov:
   case optimizer_kind::adagrad: return 1;

@@ -143,7 +143,8 @@ template <optimizer_kind Kind>
 template <class Body>
 [[gnu::always_inline]] inline auto with_kind(optimizer_kind kind, const Body& body) {
   switch (kind) {
-  case optimizer_kind::sgd: break;
+  case optimizer_kind::sgd:
+  case optimizer_kind::user: break;
   case optimizer_kind::momentum: return body.template operator()<optimizer_kind::momentum>();
   case optimizer_kind::nesterov: return body.template operator()<optimizer_kind::nesterov>();
   case optimizer_kind::adagrad: return body.template operator()<optimizer_kind::adagrad>();

@@ -24,6 +24,9 @@ struct Optimizer {
   scaleByStaleness @8 :Bool;
   l1 @9 :Float32;
   beta @10 :Float32 = 1;
+  function @11 :Text;
+  parameters @12 :List(Float32);
+  functionState @13 :UInt32;
 }
 
 struct Initializer {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -12,8 +13,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<const char*, 7> optimizer_names{"sgd",      "momentum", "adagrad", "adam",
-                                                     "nesterov", "adamw",    "ftrl"};
+constexpr std::array<const char*, 8> optimizer_names{"sgd",      "momentum", "adagrad", "adam",
+                                                     "nesterov", "adamw",    "ftrl",    "user"};
 static_assert(optimizer_names.size() == static_cast<std::size_t>(optimizer_kind_max) + 1);
 
 /// Hashes a sequence of 64-bit fields; each is mixed in with murmur3's finaliser.
@@ -83,7 +84,7 @@ const char* to_string(optimizer_kind kind) {
 
 result<optimizer_kind> parse_optimizer(const std::string& text) {
   const auto found = std::find(optimizer_names.begin(), optimizer_names.end(), text);
-  if (found == optimizer_names.end())
+  if (found == optimizer_names.end() || text == to_string(optimizer_kind::user))
     return {errc::invalid_argument,
             std::string{"optimizer must be "} + optimizer_choices + ", not '" + text + "'"};
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
@@ -91,6 +92,10 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
 
 float optimizer_spec::clip_scale(float gradient_norm) const {
   return clip_norm > 0.0f && gradient_norm > clip_norm ? clip_norm / gradient_norm : 1.0f;
+}
+
+std::string optimizer_spec::name() const {
+  return kind == optimizer_kind::user ? function : to_string(kind);
 }
 
 const char* to_string(durability_mode mode) {
@@ -135,7 +140,15 @@ std::uint64_t fingerprint(const job_spec& job) {
       hash.add(extent);
     if (table.is_sparse())
       hash.add(std::uint64_t{table.width});
-    hash.add(static_cast<std::uint64_t>(table.optimizer.kind));
+    const auto& optimizer = table.optimizer;
+    hash.add(static_cast<std::uint64_t>(optimizer.kind));
+    if (optimizer.kind != optimizer_kind::user)
+      continue;
+    hash.add(std::string_view{optimizer.function});
+    hash.add(std::uint64_t{optimizer.function_state});
+    hash.add(optimizer.parameters.size());
+    for (const float x : optimizer.parameters)
+      hash.add(std::uint64_t{std::bit_cast<std::uint32_t>(x)});
   }
   hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
   // 0 means "no job" to the callers.

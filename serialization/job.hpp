@@ -24,6 +24,9 @@ constexpr std::uint32_t workers_max = 65536;
 constexpr std::uint64_t samples_max = 0xffffffff;
 constexpr std::uint64_t batches_max = std::uint64_t{1} << 40;
 constexpr std::uint32_t staleness_clocks_max = 1'000'000;
+constexpr std::size_t functions_max = 32; ///< Of a job; a hello has a value for each.
+constexpr std::size_t function_parameters_max = 64;
+constexpr std::uint32_t function_state_max = 64;
 
 /// How far workers may drift apart on one table. Numbers are wire format.
 enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild = 3 };
@@ -44,6 +47,7 @@ result<consistency> parse_consistency(const std::string& text);
 constexpr const char* optimizer_choices = "sgd, momentum, adagrad, adam, nesterov, adamw or ftrl";
 
 const char* to_string(optimizer_kind kind);
+/// Parses one of optimizer_choices: only a program can name a server function.
 result<optimizer_kind> parse_optimizer(const std::string& text);
 
 /// The step that a shard takes with each gradient. kernels/optimizer.hpp has the formulas.
@@ -61,9 +65,17 @@ struct optimizer_spec {
                                    ///< ftrl, whose state depends on the rate.
   float l1 = 0.0f;   ///< ftrl: lambda1, >= 0. Larger: more weights that are exactly 0.
   float beta = 1.0f; ///< ftrl: > 0. Larger: shorter first steps.
+  /// user: name of a server function of the program, such as "fedbuff/1"; [a-z0-9_./-]+.
+  std::string function = {};
+  std::vector<float> parameters = {}; ///< user: numbers for the function, at most 64.
+  /// user: floats of state for each weight, at most 64. A program leaves it out: it is that of the
+  /// function.
+  std::uint32_t function_state = 0;
 
   /// Returns the factor of clipping by norm: min(1, clip_norm / norm).
   float clip_scale(float gradient_norm) const;
+  /// Returns the name of the kind or, of a server function, its own.
+  std::string name() const;
   bool operator==(const optimizer_spec&) const = default;
 };
 
@@ -139,9 +151,10 @@ result<void> validate(const job_spec& job);
 const char* defect_of(const optimizer_spec& x);
 
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
-/// covers the name, seed, tables with shapes and optimiser kinds, partitions, batch size and
-/// samples; for bsp tables, also the number of slots. It excludes the number of servers, replicas,
-/// chains, passes, backup workers and asp workers, and rates and durability.
+/// covers the name, seed, tables with shapes and optimiser kinds (of a server function also name,
+/// parameters and state), partitions, batch size and samples; for bsp tables, also the number of
+/// slots. It excludes the number of servers, replicas, chains, passes, backup workers and asp
+/// workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.

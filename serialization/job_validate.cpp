@@ -33,6 +33,33 @@ bool in_unit(float x) { return x >= 0.0f && x < 1.0f; }
 bool positive(float x) { return std::isfinite(x) && x > 0.0f; }
 bool not_negative(float x) { return std::isfinite(x) && x >= 0.0f; }
 
+bool is_function_name(std::string_view name) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/'
+           || c == '-';
+  };
+  return !name.empty() && name.size() <= name_length_max
+         && std::all_of(name.begin(), name.end(), allowed);
+}
+
+/// Returns the first defect of the fields of a server function, or null.
+const char* function_defect(const optimizer_spec& x) {
+  if (x.kind != optimizer_kind::user)
+    return x.function.empty() && x.parameters.empty() && x.function_state == 0
+             ? nullptr
+             : "a function needs optimizer.kind user";
+  if (!is_function_name(x.function))
+    return "the name of its function must be 1 to 64 of a-z, 0-9, '_', '.', '/' and '-'";
+  if (x.parameters.size() > function_parameters_max || x.function_state > function_state_max)
+    return "its function has more than 64 parameters, or floats of state for a weight";
+  if (!std::all_of(x.parameters.begin(), x.parameters.end(),
+                   [](float y) { return std::isfinite(y); }))
+    return "the parameters of its function must be finite numbers";
+  if (x.weight_decay != 0.0f || x.clip_value != 0.0f)
+    return "its function gets no weight_decay and no clip_value: make them parameters";
+  return nullptr;
+}
+
 const char* sparse_defect(const table_spec& x) {
   if (!x.shape.empty())
     return "a sparse table has a width and no shape";
@@ -68,6 +95,8 @@ const char* table_defect(const table_spec& x) {
     return "the initializer must be zeros, uniform or normal";
   if (!not_negative(x.init.scale))
     return "the initializer's scale must be a finite number >= 0";
+  if (x.optimizer.kind == optimizer_kind::user && x.sync.mode == consistency_mode::hogwild)
+    return "it names a server function, and hogwild has no server: use troupe::servers";
   return defect_of(x.optimizer);
 }
 
@@ -77,6 +106,7 @@ result<void> validate_tables(const job_spec& job) {
   std::set<std::string_view> names;
   std::uint64_t elements = 0;
   std::size_t hogwild = 0;
+  std::set<std::string_view> functions;
   for (const auto& table : job.tables) {
     if (!is_table_name(table.name))
       return refuse("a table's name must be 1 to 64 of a-z, 0-9, '_' and '.': '"
@@ -85,6 +115,10 @@ result<void> validate_tables(const job_spec& job) {
       return refuse("two tables have the name '" + table.name + "'");
     if (const auto* defect = table_defect(table))
       return refuse("table '" + table.name + "': " + defect);
+    if (table.optimizer.kind == optimizer_kind::user)
+      functions.insert(table.optimizer.function);
+    if (functions.size() > functions_max)
+      return refuse("the tables of a job must name at most 32 functions");
     elements += table.size();
     hogwild += table.sync.mode == consistency_mode::hogwild ? 1 : 0;
   }
@@ -135,6 +169,8 @@ const char* defect_of(const optimizer_spec& x) {
     return "weight_decay must be a finite number >= 0";
   if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
     return "clip_value and clip_norm must be finite numbers >= 0";
+  if (const auto* defect = function_defect(x))
+    return defect;
   if (x.kind != optimizer_kind::ftrl)
     return nullptr;
   if (!not_negative(x.l1))

@@ -23,9 +23,15 @@ static void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
   to.setScaleByStaleness(from.scale_by_staleness);
   to.setL1(from.l1);
   to.setBeta(from.beta);
+  if (from.kind != optimizer_kind::user)
+    return;
+  to.setFunction(from.function);
+  write_numbers(from.parameters, to.initParameters(static_cast<unsigned>(from.parameters.size())));
+  to.setFunctionState(from.function_state);
 }
 
 static optimizer_spec read(schema::Optimizer::Reader from) {
+  check_count(from.getParameters().size(), function_parameters_max, "parameters of a function");
   return {.kind = read_enum(from.getKind(), optimizer_kind_max, "optimizer"),
           .learning_rate = from.getLearningRate(),
           .momentum = from.getMomentum(),
@@ -36,7 +42,10 @@ static optimizer_spec read(schema::Optimizer::Reader from) {
           .clip_norm = from.getClipNorm(),
           .scale_by_staleness = from.getScaleByStaleness(),
           .l1 = from.getL1(),
-          .beta = from.getBeta()};
+          .beta = from.getBeta(),
+          .function = read_text(from.getFunction(), name_length_max),
+          .parameters = read_numbers<float>(from.getParameters()),
+          .function_state = from.getFunctionState()};
 }
 
 static void write(const consistency& from, schema::Consistency::Builder to) {

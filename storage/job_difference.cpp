@@ -37,9 +37,15 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
       return name + " is not in it";
     if (shape_of(*other) != shape_of(mine))
       return name + both(shape_of(*other), shape_of(mine));
-    if (other->optimizer.kind != mine.optimizer.kind)
-      return "the optimizer of " + name
-             + both(to_string(other->optimizer.kind), to_string(mine.optimizer.kind));
+    if (other->optimizer.name() != mine.optimizer.name())
+      return "the optimizer of " + name + both(other->optimizer.name(), mine.optimizer.name());
+    if (other->optimizer.parameters != mine.optimizer.parameters)
+      return "the function '" + mine.optimizer.function + "' of " + name
+             + " has other parameters there and here";
+    if (other->optimizer.function_state != mine.optimizer.function_state)
+      return "the state of '" + mine.optimizer.function + "' of " + name
+             + both(std::to_string(other->optimizer.function_state) + " floats a weight",
+                    std::to_string(mine.optimizer.function_state));
   }
   for (const auto& other : there.tables)
     if (find(here, other.name) == nullptr)

@@ -64,7 +64,7 @@ json to_json(const job_spec& job) {
   for (const auto& table : job.tables) {
     tables.push_back({{"name", table.name},
                       {"shape", table.shape},
-                      {"optimizer", to_string(table.optimizer.kind)},
+                      {"optimizer", table.optimizer.name()},
                       {"consistency", to_string(table.sync)}});
     if (table.is_sparse())
       tables.back()["width"] = table.width;

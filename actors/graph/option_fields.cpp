@@ -30,6 +30,14 @@ bool in_a_table(const run_options& asked, const plan& made) {
     return table.optimizer.*Field == asked.optimizer.*Field;
   });
 }
+/// A server function gets no such field.
+template <auto Field>
+bool in_a_kernel(const run_options& asked, const plan& made) {
+  return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
+    return table.optimizer.kind != optimizer_kind::user
+           && table.optimizer.*Field == asked.optimizer.*Field;
+  });
+}
 bool is_sync_of_a_table(const run_options& asked, const plan& made) {
   return asked.allreduce == (made.store == store_kind::all_reduce)
          && std::ranges::any_of(made.job.tables,
@@ -60,17 +68,18 @@ constexpr std::array fields{
   option_field{"--optimizer", "tables", "optimizer.kind", in_a_table<&optimizer_spec::kind>},
   option_field{"--lr", "tables", "optimizer.learning_rate",
                in_a_table<&optimizer_spec::learning_rate>},
-  option_field{"--momentum", "tables", "optimizer.momentum", in_a_table<&optimizer_spec::momentum>},
-  option_field{"--beta2", "tables", "optimizer.beta2", in_a_table<&optimizer_spec::beta2>},
-  option_field{"--epsilon", "tables", "optimizer.epsilon", in_a_table<&optimizer_spec::epsilon>},
+  option_field{"--momentum", "tables", "optimizer.momentum",
+               in_a_kernel<&optimizer_spec::momentum>},
+  option_field{"--beta2", "tables", "optimizer.beta2", in_a_kernel<&optimizer_spec::beta2>},
+  option_field{"--epsilon", "tables", "optimizer.epsilon", in_a_kernel<&optimizer_spec::epsilon>},
   option_field{"--weight-decay", "tables", "optimizer.weight_decay",
-               in_a_table<&optimizer_spec::weight_decay>},
-  option_field{"--l1", "tables", "optimizer.l1", in_a_table<&optimizer_spec::l1>},
-  option_field{"--ftrl-beta", "tables", "optimizer.beta", in_a_table<&optimizer_spec::beta>},
+               in_a_kernel<&optimizer_spec::weight_decay>},
+  option_field{"--l1", "tables", "optimizer.l1", in_a_kernel<&optimizer_spec::l1>},
+  option_field{"--ftrl-beta", "tables", "optimizer.beta", in_a_kernel<&optimizer_spec::beta>},
   option_field{"--clip-norm", "tables", "optimizer.clip_norm",
                in_a_table<&optimizer_spec::clip_norm>},
   option_field{"--clip-value", "tables", "optimizer.clip_value",
-               in_a_table<&optimizer_spec::clip_value>},
+               in_a_kernel<&optimizer_spec::clip_value>},
   option_field{"--staleness-lr", "tables", "optimizer.scale_by_staleness",
                in_a_table<&optimizer_spec::scale_by_staleness>},
   option_field{"--workers", "workers", "count", in_workers<&workers::count>},

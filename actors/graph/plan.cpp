@@ -158,14 +158,27 @@ result<void> check_path(const plan& what) {
   return {};
 }
 
+/// Checks options that do not fit server functions.
+result<void> check_steps(const plan& what) {
+  for (const auto& table : what.job.tables)
+    if (table.optimizer.kind == optimizer_kind::user && what.options.servers.apply_batch > 1)
+      return {errc::invalid_argument,
+              fmt::format("table '{}' has a function, which gets each push by itself: leave out "
+                          "--apply-batch, and servers::apply_batch",
+                          table.name)};
+  return {};
+}
+
 } // namespace
 
-result<plan> lower(const std::string& program, const graph& described, const run_options& options) {
+result<plan> lower(const std::string& program, const graph& described, const run_options& options,
+                   const server_functions& functions) {
   if (auto wired = described.validate(); !wired)
     return wired.error();
   plan made;
   made.program = program;
   made.options = options;
+  made.functions = functions;
   take_nodes(described, made);
   fill_job(described, made);
   made.remarks = described.remarks();
@@ -178,6 +191,10 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto fit = validate(made.options); !fit)
     return fit.error();
   if (auto fits = check_path(made); !fits)
+    return fits.error();
+  if (auto resolved = resolve_functions(made.job.tables, functions); !resolved)
+    return resolved.error();
+  if (auto fits = check_steps(made); !fits)
     return fits.error();
   if (auto valid = validate(made.job); !valid)
     return valid.error();

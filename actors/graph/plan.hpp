@@ -5,6 +5,7 @@
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/tables/codec.hpp"
+#include "actors/tables/server_functions.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 
@@ -23,6 +24,7 @@ struct plan {
   /// the graph in place of its own.
   run_options options;
   job_spec job;
+  server_functions functions; ///< Of the program.
   store_kind store = store_kind::servers;
   std::string store_name, workers_name;
   std::string evaluator_name; ///< Empty: the graph has no evaluator.
@@ -42,9 +44,11 @@ struct plan {
   }
 };
 
-/// Makes the plan. Errors: invalid_argument (wrong wiring, nodes that contradict each other or the
-/// way to run, and an option that has no effect on this graph), in one line.
-result<plan> lower(const std::string& program, const graph& described, const run_options& options);
+/// Makes the plan. `functions`: those of the program. Errors: invalid_argument (wrong wiring, nodes
+/// that contradict each other or the way to run, an option that has no effect on this graph, and a
+/// function that the program lacks), in one line.
+result<plan> lower(const std::string& program, const graph& described, const run_options& options,
+                   const server_functions& functions = {});
 
 /// Returns the factory of a worker's trainer, which takes the local steps of the graph, and whose
 /// gradients pass the push functions of the path. `job`: of the launcher or of a record, which may

@@ -153,6 +153,10 @@ void program::flag(const std::string& name, bool& value, const std::string& help
   command_line_->add_flag(name, value, help);
 }
 
+void program::function(const std::string& name, const function_spec& what) {
+  functions_[name] = what;
+}
+
 CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
@@ -185,14 +189,14 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto lowered = [&] {
-    auto what = lower(name_, described_by(describe, options_), options_);
+    auto what = lower(name_, described_by(describe, options_), options_, functions_);
     return required(std::move(what), bad_command_line);
   };
   try {
     if (!child_.empty()) {
       allow_files(options_);
       const auto who = parse_child(child_);
-      return who ? run_child(*who, options_, lowered, run_rank)
+      return who ? run_child(*who, options_, functions_, lowered, run_rank)
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto what = lowered();

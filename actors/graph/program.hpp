@@ -3,6 +3,7 @@
 
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options/options.hpp"
+#include "actors/tables/server_functions.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,9 @@ public:
               const std::vector<std::string>& choices);
   /// Declares an option without a value, which sets `value`.
   void flag(const std::string& name, bool& value, const std::string& help);
+  /// Adds a server function, which tables name as optimizer.function; "mean/2" is a second version
+  /// of "mean". Each process of the program has it, so call this before run().
+  void function(const std::string& name, const function_spec& what);
   /// Returns the parser, for options of other types. Its header, CLI/CLI.hpp, compiles slowly.
   CLI::App& command_line();
 
@@ -59,6 +63,7 @@ public:
 private:
   std::string name_;
   run_options options_;
+  server_functions functions_;
   std::string child_;
   std::unique_ptr<CLI::App> command_line_;
 };

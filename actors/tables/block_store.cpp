@@ -1,7 +1,6 @@
 #include "actors/tables/block_store.hpp"
 
 #include "actors/tables/initial_values.hpp"
-#include "actors/tables/stretches.hpp"
 #include "base/system/draw_random.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -10,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -18,9 +18,7 @@ namespace troupe {
 
 namespace {
 
-std::size_t state_per_element(const table_spec& table) {
-  return kernels::state_per_weight(table.optimizer.kind);
-}
+std::size_t state_per_element(const table_spec& table) { return state_per_weight(table.optimizer); }
 
 template <class Function>
 void for_each_block(const job_spec& job, Function visit) {
@@ -78,15 +76,17 @@ kernels::step_options options_of(const optimizer_spec& x, std::uint64_t step) {
 
 // -- making --
 
-block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool)
-    : job_(job), pool_(std::move(pool)), last_stamp_(draw_random()) {
+block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool,
+                         const server_functions& functions)
+    : job_(job), pool_(std::move(pool)), functions_(functions_of(job, functions)),
+      last_stamp_(draw_random()) {
   for (const table_spec& table : job_.tables)
     tables_.emplace_back(block_count(table));
 }
 
 block_store::block_store(const job_spec& job, const std::vector<partition_id>& partitions,
-                         std::shared_ptr<buffer_pool> pool)
-    : block_store(job, std::move(pool)) {
+                         std::shared_ptr<buffer_pool> pool, const server_functions& functions)
+    : block_store(job, std::move(pool), functions) {
   const std::set<partition_id> here(partitions.begin(), partitions.end());
   for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
     if (!here.contains(partition))
@@ -107,8 +107,8 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
 }
 
 block_store::block_store(const job_spec& job, const std::vector<partition_image>& partitions,
-                         std::shared_ptr<buffer_pool> pool)
-    : block_store(job, std::move(pool)) {
+                         std::shared_ptr<buffer_pool> pool, const server_functions& functions)
+    : block_store(job, std::move(pool), functions) {
   assert(complete(job, partitions));
   for (const partition_image& partition : partitions)
     for (const block_image& x : partition.blocks)
@@ -347,7 +347,8 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
 
   const std::vector<detail::stretch> stretches = detail::stretches_of(shares);
   const bool whole = stretches.front().end - stretches.front().first == old.count;
-  if (whole) {
+  const bool by_function = optimizer.kind == optimizer_kind::user;
+  if (whole && !by_function) {
     const auto gradient = gradient_of(shares, clips, 0, old.count);
     if (!kernels::optimizer_step({next.values.get(), old.count}, {next.state.get(), state_count},
                                  {values_before, old.count}, {state_before, state_count}, gradient,
@@ -362,11 +363,50 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
   for (const detail::stretch& at : stretches) {
     const auto gradient = gradient_of(shares, clips, at.first, at.end - at.first);
     const std::span<float> values{next.values.get() + at.first, gradient.size()};
+    if (by_function) {
+      if (kernels::first_non_finite(gradient) < gradient.size())
+        return not_finite(pushes, shares.front(), at.first);
+      if (auto done = call_function(next, options, effect.staleness_versions, at, gradient); !done)
+        return done;
+      continue;
+    }
     detail::state_of_stretch state{next.state.get(), per_element, old.count, at};
     if (!kernels::optimizer_step(values, state.values(), values, state.values(), gradient, options))
       return not_finite(pushes, shares.front(), at.first);
     state.write_back();
   }
+  return {};
+}
+
+/// Calls the table's function on one stretch of the successor.
+result<void> block_store::call_function(successor& next, const kernels::step_options& options,
+                                        std::uint64_t staleness, const detail::stretch& at,
+                                        std::span<const float> gradient) const {
+  const optimizer_spec& optimizer = spec(next.table).optimizer;
+  const function_spec& function = functions_[next.table.value];
+  assert(function.step != nullptr);
+  const std::uint64_t count = tables_[next.table.value][next.block].count;
+  const std::uint64_t first = block_range(job_, next.table, next.block).first + at.first;
+  const step_info info{.table = next.table,
+                       .first = first,
+                       .step = options.step,
+                       .staleness = staleness,
+                       .rate = options.rate,
+                       .scale = options.gradient_scale,
+                       .parameters = optimizer.parameters};
+  const std::span<float> weights{next.values.get() + at.first, gradient.size()};
+  const bool whole = gradient.size() == count;
+  std::optional<detail::state_of_stretch> part;
+  if (!whole)
+    part.emplace(next.state.get(), optimizer.function_state, count, at);
+  const auto state =
+    whole ? std::span{next.state.get(), count * optimizer.function_state} : part->values();
+  if (auto done = take_step(function, optimizer, info, weights, state, gradient); !done)
+    return failure{done.error().code, done.error().text + ": table '" + spec(next.table).name
+                                        + "', elements " + std::to_string(first) + " to "
+                                        + std::to_string(first + gradient.size() - 1)};
+  if (part)
+    part->write_back();
   return {};
 }
 

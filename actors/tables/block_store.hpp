@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
+#include "actors/tables/server_functions.hpp"
+#include "actors/tables/stretches.hpp"
 #include "base/buffer.hpp"
 #include "kernels/optimizer.hpp"
 #include "serialization/layout.hpp"
@@ -38,12 +40,13 @@ kernels::step_options options_of(const optimizer_spec& x, std::uint64_t step);
 class block_store {
 public:
   /// Makes fresh partitions, filled by the tables' initialisers: a function of job seed, table name
-  /// and element, the same on any number of servers.
+  /// and element, the same on any number of servers. `functions`: those that the job's tables name;
+  /// a store that takes no steps needs none.
   block_store(const job_spec& job, const std::vector<partition_id>& partitions,
-              std::shared_ptr<buffer_pool> pool);
+              std::shared_ptr<buffer_pool> pool, const server_functions& functions = {});
   /// Makes them from a checkpoint. Requires: complete(job, partitions).
   block_store(const job_spec& job, const std::vector<partition_image>& partitions,
-              std::shared_ptr<buffer_pool> pool);
+              std::shared_ptr<buffer_pool> pool, const server_functions& functions = {});
 
   /// Checks that the images hold every block of their partitions, in its size. Errors: damaged.
   static result<void> complete(const job_spec& job, const std::vector<partition_image>& partitions);
@@ -61,7 +64,8 @@ public:
   /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm
   /// uses each update's gradient_norm, push by push before they are added up. Pieces of tables that
   /// the effect does not name are ignored. Requires: check() of each update's pieces.
-  /// Errors: non_finite (names worker, table, element); nothing has changed.
+  /// Errors: non_finite (names worker, table, element), contract_broken (a server function threw);
+  /// nothing has changed.
   result<void> apply(const apply_effect& effect, std::span<const push_request* const> pushes);
 
   /// Checks that apply() of an effect with this one push would succeed. Errors: non_finite.
@@ -69,7 +73,7 @@ public:
 
   /// Carries out effects of one push each, none of a bsp table, in their order but in one pass over
   /// memory: block by block, push by push. Gives the same bytes as one after the other. Requires:
-  /// each push has passed check() and admit().
+  /// each push has passed check() and admit(), and none is for a table with a server function.
   struct admitted_push {
     apply_effect effect;
     const push_request* push = nullptr;
@@ -115,7 +119,8 @@ private:
     std::uint64_t steps = 0; ///< Steps since the published block.
   };
 
-  block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool);
+  block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool,
+              const server_functions& functions);
 
   const table_spec& spec(table_id table) const { return job_.tables[table.value]; }
   std::string element_name(table_id table, std::uint64_t element) const;
@@ -126,6 +131,9 @@ private:
   successor step_admitted(std::span<const admitted_push> pushes, std::span<const share> shares);
   result<void> step(successor& next, const apply_effect& effect,
                     std::span<const push_request* const> pushes, std::span<const share> shares);
+  result<void> call_function(successor& next, const kernels::step_options& options,
+                             std::uint64_t staleness, const detail::stretch& at,
+                             std::span<const float> gradient) const;
   std::span<const float> gradient_of(std::span<const share> shares, std::span<const float> clips,
                                      std::uint64_t first, std::uint64_t count);
   failure not_finite(std::span<const push_request* const> pushes, const share& where,
@@ -136,6 +144,7 @@ private:
 
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;
+  std::vector<function_spec> functions_;   ///< One for each table.
   std::vector<std::vector<block>> tables_; ///< [table][block]
   std::uint64_t last_stamp_;               ///< Begins at random, so that no two stores agree.
   std::vector<float> sum_;                 ///< Scratch: the sum of one stretch of a block.

@@ -59,8 +59,9 @@ private:
 } // namespace
 
 result<replica_past> replay_log(const job_spec& job, const storage::local_state& kept,
-                                const std::shared_ptr<buffer_pool>& pool) {
-  auto values = table_store::restored(job, kept.images, pool);
+                                const std::shared_ptr<buffer_pool>& pool,
+                                const server_functions& functions) {
+  auto values = table_store::restored(job, kept.images, pool, functions);
   if (!values)
     return values.error();
   log_player player{job, **values, applied_of(kept.images)};

@@ -20,6 +20,7 @@ struct replica_past {
 /// ones, and the log may have entries twice. As before, an entry whose gradient is not finite
 /// changes nothing. Errors: damaged.
 result<replica_past> replay_log(const job_spec& job, const storage::local_state& kept,
-                                const std::shared_ptr<buffer_pool>& pool);
+                                const std::shared_ptr<buffer_pool>& pool,
+                                const server_functions& functions = {});
 
 } // namespace troupe

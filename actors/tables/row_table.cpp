@@ -1,6 +1,6 @@
 #include "actors/tables/row_table.hpp"
 
-#include "kernels/optimizer.hpp"
+#include "actors/tables/server_functions.hpp"
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -13,10 +13,9 @@ namespace troupe {
 row_layout::row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_page_pool> memory)
     : table(which), initial(job.seed, job.tables[which.value]), pool(std::move(memory)) {
   const table_spec& spec = job.tables[which.value];
-  const auto kind = spec.optimizer.kind;
   width = spec.width;
-  row_floats = width * static_cast<std::uint32_t>(1 + kernels::state_per_weight(kind));
-  has_steps = kernels::counts_steps(kind);
+  row_floats = width * static_cast<std::uint32_t>(1 + state_per_weight(spec.optimizer));
+  has_steps = counts_steps(spec.optimizer);
   slab_bits = static_cast<unsigned>(std::countr_zero(slab_rows(spec)));
 }
 

@@ -23,7 +23,7 @@ struct row_layout {
   table_id table;
   std::uint32_t width = 0;
   std::uint32_t row_floats = 0; ///< Values, then optimiser state.
-  bool has_steps = false;       ///< Each row counts its own steps: adam.
+  bool has_steps = false;       ///< Each row counts its own steps: adam, server functions.
   unsigned slab_bits = 0;       ///< slab_rows(table) = 2^slab_bits.
   row_initializer initial;
   std::shared_ptr<huge_page_pool> pool;
@@ -74,6 +74,11 @@ public:
   /// Returns the row's count of steps. Requires: has_steps, and writable(number) was called.
   std::uint64_t* steps(std::uint32_t number) {
     return places_[number >> layout_.slab_bits].steps + (number & slab_mask());
+  }
+
+  /// Returns the row's count of steps, for reading. Requires: has_steps.
+  std::uint64_t steps_of(std::uint32_t number) const {
+    return holders_[number >> layout_.slab_bits].steps.get()[number & slab_mask()];
   }
 
   std::uint64_t size() const { return index_.size(); }

@@ -63,10 +63,10 @@ struct sparse_store::batch {
 // -- making --
 
 sparse_store::sparse_store(const job_spec& job, const std::vector<partition_id>& partitions,
-                           std::shared_ptr<buffer_pool> pool)
-    : job_(job), pool_(std::move(pool)), tables_(job.tables.size()),
-      partitions_here_(partitions.size()), memory_(std::make_shared<huge_page_pool>()),
-      summed_(memory_) {
+                           std::shared_ptr<buffer_pool> pool, const server_functions& functions)
+    : job_(job), pool_(std::move(pool)), functions_(functions_of(job, functions)),
+      tables_(job.tables.size()), partitions_here_(partitions.size()),
+      memory_(std::make_shared<huge_page_pool>()), summed_(memory_) {
   for (std::uint32_t i = 0; i < tables_.size(); ++i) {
     if (!job_.tables[i].is_sparse())
       continue;
@@ -81,11 +81,12 @@ sparse_store::sparse_store(const job_spec& job, const std::vector<partition_id>&
 
 result<sparse_store> sparse_store::restored(const job_spec& job,
                                             const std::vector<partition_image>& partitions,
-                                            std::shared_ptr<buffer_pool> pool) {
+                                            std::shared_ptr<buffer_pool> pool,
+                                            const server_functions& functions) {
   std::vector<partition_id> here;
   for (const partition_image& image : partitions)
     here.push_back(image.partition);
-  sparse_store store{job, here, std::move(pool)};
+  sparse_store store{job, here, std::move(pool), functions};
   for (const partition_image& image : partitions)
     for (const slab_image& slab : image.slabs) {
       if (slab.table.value >= job.tables.size() || !job.tables[slab.table.value].is_sparse())
@@ -196,7 +197,44 @@ result<void> sparse_store::add_up(const apply_effect& effect, std::span<const ro
                                   + " gradients is not finite: "
                                   + row_name(id, made->own_keys[at / width], at % width)};
     }
+    if (spec(id).optimizer.kind == optimizer_kind::user)
+      if (auto called = call_function(effect, *made); !called)
+        return called;
     sums_.push_back(*std::move(made));
+  }
+  return {};
+}
+
+/// Calls the table's function on a copy of each row, which step() then writes.
+result<void> sparse_store::call_function(const apply_effect& effect, sum& what) const {
+  const table& of = tables_[what.table.value];
+  const row_layout& layout = *of.layout;
+  const optimizer_spec& optimizer = spec(what.table).optimizer;
+  const function_spec& function = functions_[what.table.value];
+  assert(function.step != nullptr);
+  what.stepped.resize(what.keys.size() * layout.row_floats);
+  step_info info{.table = what.table,
+                 .staleness = effect.staleness_versions,
+                 .rate = what.options.rate,
+                 .scale = what.options.gradient_scale,
+                 .parameters = optimizer.parameters};
+  for (std::size_t i = 0; i < what.keys.size(); ++i) {
+    const std::uint64_t hash = row_hash(what.keys[i]);
+    const row_table& rows = part_of(of, hash).rows;
+    const std::uint32_t number = rows.find(what.keys[i], hash);
+    const std::span row{what.stepped.data() + i * layout.row_floats, layout.row_floats};
+    info.first = what.keys[i];
+    info.step = number == key_index::absent ? 1 : rows.steps_of(number) + 1;
+    if (number == key_index::absent)
+      layout.initial.fill(what.keys[i], row.first(layout.width)); // Its state is zeros.
+    else
+      copy_row(rows.at(number), layout.row_floats, row.data());
+    if (auto done =
+          take_step(function, optimizer, info, row.first(layout.width), row.subspan(layout.width),
+                    what.gradient.subspan(i * layout.width, layout.width));
+        !done)
+      return failure{done.error().code, done.error().text + ": table '" + spec(what.table).name
+                                          + "', key " + std::to_string(what.keys[i])};
   }
   return {};
 }
@@ -218,7 +256,8 @@ sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushe
            .gradient = {},
            .options = options_of(optimizer, 1),
            .own_keys = {},
-           .own_gradient = {}};
+           .own_gradient = {},
+           .stepped = {}};
   if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
     made.options.rate /= static_cast<float>(effect.staleness_versions);
   made.options.gradient_scale = 1.0f / static_cast<float>(effect.pushes);
@@ -333,6 +372,12 @@ void sparse_store::step(const table& of, const sum& what, std::size_t first, bat
       owner.changed.find_or_add(what.keys[first + i], rows.hashes[i]);
       owner.previous.insert(owner.previous.end(), rows.rows[i], rows.rows[i] + layout.width);
     }
+  if (!what.stepped.empty()) {
+    for (std::size_t i = 0; i < rows.count; ++i)
+      copy_row(what.stepped.data() + (first + i) * layout.row_floats, layout.row_floats,
+               rows.rows[i]);
+    return;
+  }
   kernels::optimizer_step_rows(
     {rows.rows.data(), rows.count}, layout.width,
     what.gradient.subspan(first * layout.width, rows.count * layout.width),

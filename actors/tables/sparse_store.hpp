@@ -4,6 +4,7 @@
 
 #include "actors/protocol/server/shard.hpp"
 #include "actors/tables/row_table.hpp"
+#include "actors/tables/server_functions.hpp"
 #include "base/buffer.hpp"
 #include "kernels/optimizer.hpp"
 #include "serialization/layout.hpp"
@@ -40,13 +41,14 @@ struct row_push {
 /// (2) for a bsp table the values before its last step are kept too, for the rows that it changed.
 class sparse_store {
 public:
-  /// Makes partitions without rows.
+  /// Makes partitions without rows. `functions`: those that the job's tables name.
   sparse_store(const job_spec& job, const std::vector<partition_id>& partitions,
-               std::shared_ptr<buffer_pool> pool);
+               std::shared_ptr<buffer_pool> pool, const server_functions& functions = {});
   /// Restores a checkpoint. Errors: damaged (rows that do not fit the job, or are present twice).
   static result<sparse_store> restored(const job_spec& job,
                                        const std::vector<partition_image>& partitions,
-                                       std::shared_ptr<buffer_pool> pool);
+                                       std::shared_ptr<buffer_pool> pool,
+                                       const server_functions& functions = {});
 
   /// Checks that tables are sparse and listed once each, keys ascend and their partitions are here,
   /// and values are present. Errors: shape_mismatch, not_ready (partition elsewhere).
@@ -58,8 +60,8 @@ public:
   result<void> check_finite(const row_push& push) const;
 
   /// Does the first half of an apply_effect: adds up its pushes, in its order, and changes no row.
-  /// Clips as block_store::apply does, which also checks the norms. Requires: check() of each.
-  /// Errors: non_finite.
+  /// Calls server functions, on copies of their rows. Clips as block_store::apply does, which also
+  /// checks the norms. Requires: check() of each. Errors: non_finite, contract_broken.
   result<void> add_up(const apply_effect& effect, std::span<const row_push> pushes);
   /// Does the second half: takes the step. Requires: add_up() of this effect was the last call that
   /// changes anything.
@@ -101,6 +103,8 @@ private:
     // Set if the sum is not in a push's own memory:
     std::vector<std::uint64_t> own_keys;
     std::vector<float> own_gradient;
+    /// Set if the table has a server function: the rows after the step, f32[keys, row_floats].
+    std::vector<float> stepped;
   };
   struct batch;
 
@@ -112,6 +116,7 @@ private:
   std::string row_name(table_id id, std::uint64_t key, std::size_t element) const;
   std::optional<sum> sum_of(const apply_effect& effect, std::span<const row_push> pushes,
                             table_id id);
+  result<void> call_function(const apply_effect& effect, sum& what) const;
   void add(const apply_effect& effect, const row_push& push, const row_piece& piece, sum& to);
   void prefetch(const table& of, std::span<const std::uint64_t> keys, batch& into) const;
   void find_or_make(const table& of, std::span<const std::uint64_t> keys, batch& into) const;
@@ -121,7 +126,8 @@ private:
 
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;
-  std::vector<table> tables_; ///< One for each table of the job.
+  std::vector<function_spec> functions_; ///< One for each table of the job.
+  std::vector<table> tables_;            ///< One for each table of the job.
   std::size_t partitions_here_ = 0;
   std::shared_ptr<huge_page_pool> memory_; ///< Memory of the rows.
   std::vector<sum> sums_;                  ///< From add_up() to step().

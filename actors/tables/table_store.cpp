@@ -15,19 +15,20 @@ row_push rows_of(const push_request& push) {
 } // namespace
 
 table_store::table_store(const job_spec& job, const std::vector<partition_id>& partitions,
-                         const std::shared_ptr<buffer_pool>& pool)
-    : blocks_(job, partitions, pool), rows_(job, partitions, pool) {}
+                         const std::shared_ptr<buffer_pool>& pool,
+                         const server_functions& functions)
+    : blocks_(job, partitions, pool, functions), rows_(job, partitions, pool, functions) {}
 
 result<std::shared_ptr<table_store>>
 table_store::restored(const job_spec& job, const std::vector<partition_image>& partitions,
-                      const std::shared_ptr<buffer_pool>& pool) {
+                      const std::shared_ptr<buffer_pool>& pool, const server_functions& functions) {
   if (auto whole = block_store::complete(job, partitions); !whole)
     return whole.error();
-  auto rows = sparse_store::restored(job, partitions, pool);
+  auto rows = sparse_store::restored(job, partitions, pool, functions);
   if (!rows)
     return rows.error();
   return std::shared_ptr<table_store>{
-    new table_store{block_store{job, partitions, pool}, *std::move(rows)}};
+    new table_store{block_store{job, partitions, pool, functions}, *std::move(rows)}};
 }
 
 result<void> table_store::check(const push_request& push) const {

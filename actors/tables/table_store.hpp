@@ -14,13 +14,13 @@ namespace troupe {
 /// not finite, none. The functions promise the same as those of the two stores.
 class table_store {
 public:
-  /// Makes fresh partitions.
+  /// Makes fresh partitions. `functions`: those that the job's tables name.
   table_store(const job_spec& job, const std::vector<partition_id>& partitions,
-              const std::shared_ptr<buffer_pool>& pool);
+              const std::shared_ptr<buffer_pool>& pool, const server_functions& functions = {});
   /// Restores a checkpoint. Errors: damaged.
   static result<std::shared_ptr<table_store>>
   restored(const job_spec& job, const std::vector<partition_image>& partitions,
-           const std::shared_ptr<buffer_pool>& pool);
+           const std::shared_ptr<buffer_pool>& pool, const server_functions& functions = {});
 
   result<void> check(const push_request& push) const;
   result<void> check(const pull_request& pull) const;

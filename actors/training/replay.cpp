@@ -21,8 +21,8 @@ std::string title(const trace_entry& x, std::size_t chain) {
 
 } // namespace
 
-replay::replay(job_spec job, const trainer_factory& make)
-    : job_(std::move(job)), is_bsp_(any_bsp(job_)), computer_(job_, make),
+replay::replay(job_spec job, const trainer_factory& make, const server_functions& functions)
+    : job_(std::move(job)), functions_(functions), is_bsp_(any_bsp(job_)), computer_(job_, make),
       empty_cache_(empty_cache(job_)), chains_(job_.chain_count()) {
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
     all_tables_.push_back({i});
@@ -33,8 +33,9 @@ replay::replay(job_spec job, const trainer_factory& make)
 }
 
 result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
-                                              const trainer_factory& make) {
-  std::unique_ptr<replay> made{new replay{std::move(recorded.job), make}};
+                                              const trainer_factory& make,
+                                              const server_functions& functions) {
+  std::unique_ptr<replay> made{new replay{std::move(recorded.job), make, functions}};
   for (auto& history : recorded.chains)
     if (auto added = made->add(history); !added)
       return added.error();
@@ -60,7 +61,7 @@ result<void> replay::add(storage::chain_history& history) {
       || std::ranges::any_of(history.applied, beyond) || std::ranges::any_of(history.read, beyond))
     return {errc::damaged, "the record of " + name + " does not fit its job"};
   auto& chain = chains_[at];
-  chain.values = std::make_shared<table_store>(job_, history.partitions, pool_);
+  chain.values = std::make_shared<table_store>(job_, history.partitions, pool_, functions_);
   for (const auto partition : history.partitions)
     view_.chain_of[partition.value] = {at};
   for (const auto* const all : {&history.read, &history.applied}) // Applied versions win.

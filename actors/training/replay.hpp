@@ -31,7 +31,8 @@ public:
   /// Errors: invalid_argument (a shard went back to a checkpoint), damaged (a shard is missing, or
   /// a batch is not in the job).
   static result<std::unique_ptr<replay>> begin(storage::push_history recorded,
-                                               const trainer_factory& make);
+                                               const trainer_factory& make,
+                                               const server_functions& functions = {});
 
   /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no shard
   /// ever has; the text names the step), invalid_argument (the trainer threw this text),
@@ -72,7 +73,7 @@ private:
     std::multimap<std::uint64_t, open_gradient*> reads; ///< By version.
   };
 
-  replay(job_spec job, const trainer_factory& make);
+  replay(job_spec job, const trainer_factory& make, const server_functions& functions);
   result<void> add(storage::chain_history& history);
   open_gradient& gradient_of(const storage::trace_entry& record);
   router make_router() const;
@@ -85,6 +86,7 @@ private:
   failure stalled() const;
 
   job_spec job_;
+  server_functions functions_;
   bool is_bsp_;
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;

@@ -98,7 +98,7 @@ std::vector<T> read_numbers(const List& list) {
 template <class T, class List>
 void write_numbers(const std::vector<T>& values, List list) {
   for (unsigned i = 0; i < list.size(); ++i) {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_arithmetic_v<T>)
       list.set(i, values[i]);
     else
       list.set(i, values[i].value);

@@ -92,6 +92,15 @@ inline job_spec golden_ftrl_job() {
   return job;
 }
 
+/// Adds fields that the schema got after those of ftrl.
+inline job_spec golden_function_job() {
+  auto job = golden_job();
+  auto& optimizer = job.tables.at(0).optimizer;
+  optimizer = {.kind = optimizer_kind::user, .function = "fedbuff/1", .parameters = {8, 0.5f}};
+  optimizer.function_state = 1;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})

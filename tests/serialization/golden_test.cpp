@@ -64,7 +64,8 @@ std::vector<std::pair<std::string, job_spec>> golden_jobs() {
   return {{"job", golden_job()},
           {"job_replicated", golden_replicated_job()},
           {"job_durable", golden_durable_job()},
-          {"job_ftrl", golden_ftrl_job()}};
+          {"job_ftrl", golden_ftrl_job()},
+          {"job_function", golden_function_job()}};
 }
 
 } // namespace

@@ -6,10 +6,15 @@
 
 #include <functional>
 #include <limits>
+#include <set>
 
 namespace troupe::test::job_test {
 
 namespace {
+
+optimizer_spec function_of(const std::string& name) {
+  return {.kind = optimizer_kind::user, .function = name};
+}
 
 job_spec small_job() {
   job_spec job;
@@ -65,6 +70,7 @@ TEST_CASE("a consistency that does not exist is refused with the choices") {
 TEST_CASE("optimizers are read and written") {
   for (const auto* text : {"sgd", "momentum", "adagrad", "adam", "nesterov", "adamw", "ftrl"})
     CHECK(std::string{to_string(*parse_optimizer(text))} == text);
+  CHECK_FALSE(parse_optimizer("user")); // Only a program can name a function.
   CHECK(parse_optimizer("Adam").error().text
         == "optimizer must be sgd, momentum, adagrad, adam, nesterov, adamw or ftrl, not 'Adam'");
 }
@@ -150,8 +156,37 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0].optimizer.kind = optimizer_kind::adagrad;
        x.tables[0].optimizer.epsilon = 0.0f;
      }},
+    {"a function needs", [](job_spec& x) { x.tables[0].optimizer.function = "f"; }},
+    {"name of its function",
+     [](job_spec& x) { x.tables[0].optimizer.kind = optimizer_kind::user; }},
+    {"name of its function", [](job_spec& x) { x.tables[0].optimizer = function_of("F"); }},
+    {"more than 64 parameters",
+     [](job_spec& x) {
+       x.tables[0].optimizer = function_of("f");
+       x.tables[0].optimizer.parameters.resize(65);
+     }},
+    {"floats of state",
+     [](job_spec& x) {
+       x.tables[0].optimizer = function_of("f");
+       x.tables[0].optimizer.function_state = 65;
+     }},
+    {"must be finite",
+     [=](job_spec& x) {
+       x.tables[0].optimizer = function_of("f");
+       x.tables[0].optimizer.parameters = {nan};
+     }},
+    {"make them parameters",
+     [](job_spec& x) {
+       x.tables[0].optimizer = function_of("f");
+       x.tables[0].optimizer.clip_value = 1;
+     }},
+    {"hogwild has no server",
+     [](job_spec& x) {
+       x.tables[0].optimizer = function_of("f");
+       x.tables[0].sync.mode = consistency_mode::hogwild;
+     }},
     {"kind of its optimizer",
-     [](job_spec& x) { x.tables[0].optimizer.kind = static_cast<optimizer_kind>(7); }},
+     [](job_spec& x) { x.tables[0].optimizer.kind = static_cast<optimizer_kind>(8); }},
     {"momentum",
      [](job_spec& x) {
        x.tables[0].optimizer.kind = optimizer_kind::nesterov;
@@ -245,6 +280,18 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
     return fingerprint(changed([=](job_spec& x) { x.tables[0] = sparse_table(floats); }));
   };
   CHECK(width(3) != width(4));
+  const auto function = [](const optimizer_spec& what) {
+    return fingerprint(changed([&](job_spec& x) { x.tables[0].optimizer = what; }));
+  };
+  auto what = function_of("f/1");
+  std::set<std::uint64_t> seen{base, function(what), function(function_of("f/2"))};
+  what.parameters = {0.0f};
+  seen.insert(function(what));
+  what.parameters = {1.0f};
+  seen.insert(function(what));
+  what.function_state = 1;
+  seen.insert(function(what));
+  CHECK(seen.size() == 6);
 }
 
 TEST_CASE("the fingerprint ignores what may differ or change") {

@@ -73,13 +73,19 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
   }
   table.sync = {static_cast<consistency_mode>(random.below(3)),
                 static_cast<std::uint32_t>(random.below(10))};
-  table.optimizer.kind = static_cast<optimizer_kind>(random.below(7));
+  table.optimizer.kind = static_cast<optimizer_kind>(random.below(8));
   table.optimizer.learning_rate = 0.5f / static_cast<float>(1 + random.below(100));
   table.optimizer.clip_norm = static_cast<float>(random.below(10));
   table.optimizer.scale_by_staleness =
     random.chance() && table.optimizer.kind != optimizer_kind::ftrl;
   table.optimizer.l1 = static_cast<float>(random.below(10)) / 16.0f;
   table.optimizer.beta = static_cast<float>(1 + random.below(10)) / 4.0f;
+  if (table.optimizer.kind == optimizer_kind::user) {
+    table.optimizer.function = "mean/" + std::to_string(random.below(10));
+    for (auto count = random.below(4); count > 0; --count)
+      table.optimizer.parameters.push_back(static_cast<float>(random.below(10)) / 4.0f);
+    table.optimizer.function_state = static_cast<std::uint32_t>(random.below(3));
+  }
   table.init = {static_cast<initializer_kind>(random.below(3)),
                 static_cast<float>(random.below(10)) / 8.0f};
   return table;

@@ -252,6 +252,10 @@ TEST_CASE("another job's checkpoint stops the search") {
      [](job_spec& x) { x.tables[3].width = 601; }},
     {"another model: the optimizer of table 'w2' is momentum there and adagrad here",
      [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adagrad; }},
+    {"another model: the optimizer of table 'w2' is momentum there and mean/1 here",
+     [](job_spec& x) {
+       x.tables[1].optimizer = {.kind = optimizer_kind::user, .function = "mean/1"};
+     }},
     {"another model: table 0 is 'w1' there and 'w2' here",
      [](job_spec& x) { std::swap(x.tables[0], x.tables[1]); }},
     {"another job: it is 'sample' there and 'x' here", [](job_spec& x) { x.name = "x"; }},

@@ -47,9 +47,9 @@ std::size_t rank_model::sum_floats(const job_spec& job) {
 }
 
 rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
-                       std::shared_ptr<float> sum)
-    : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), empty_cache_(empty_cache(job)),
-      computer_(job, make) {
+                       std::shared_ptr<float> sum, server_functions functions)
+    : job_(job), functions_(std::move(functions)), rank_(rank), clocks_(bsp_clock_count(job)),
+      empty_cache_(empty_cache(job)), computer_(job, make) {
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
     partitions_.push_back({i});
@@ -72,7 +72,7 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
   }
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
     parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
-  store_ = std::make_shared<table_store>(job_, partitions_, pool_);
+  store_ = std::make_shared<table_store>(job_, partitions_, pool_, functions_);
 }
 
 batch_id rank_model::done() const {
@@ -190,7 +190,7 @@ std::vector<partition_image> rank_model::images() const {
 }
 
 result<void> rank_model::restore(const std::vector<partition_image>& images, std::uint64_t clock) {
-  auto restored = table_store::restored(job_, images, pool_);
+  auto restored = table_store::restored(job_, images, pool_, functions_);
   if (!restored)
     return restored.error();
   store_ = *std::move(restored);

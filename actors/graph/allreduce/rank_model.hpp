@@ -44,7 +44,7 @@ public:
   /// sum_floats(job) numbers, zeros at first and since then of this rank alone; empty: its own. It
   /// is not touched before compute().
   rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
-             std::shared_ptr<float> sum = {});
+             std::shared_ptr<float> sum = {}, server_functions functions = {});
 
   /// Returns the size of sum().
   static std::size_t sum_floats(const job_spec& job);
@@ -101,6 +101,7 @@ private:
   step_flags told() const;
 
   job_spec job_;
+  server_functions functions_;
   std::uint32_t rank_;
   std::uint64_t clocks_;
   std::uint64_t clock_ = 0;

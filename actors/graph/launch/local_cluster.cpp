@@ -20,6 +20,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Fills in the options of servers that the plan has.
+void take_fields(const plan& what, server_options& how) {
+  how.apply_batch = what.options.servers.apply_batch;
+  how.functions = what.functions;
+  how.record = recording_of(what.options);
+}
+
 template <class Handle>
 caf::actor untyped(const Handle& handle) {
   return caf::actor_cast<caf::actor>(handle);
@@ -98,8 +105,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
                          [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
-      how.apply_batch = options.servers.apply_batch;
-      how.record = recording_of(options);
+      take_fields(what, how);
       if (simulated) {
         how.own_thread = false;
         how.boot_clock = simulated->clock();

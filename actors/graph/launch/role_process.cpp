@@ -80,11 +80,12 @@ constexpr std::chrono::seconds end_of_others{3};
 
 struct child_process {
   child_process(const child_identity& identity, const process_voice& heard, cluster_file from,
-                std::optional<codec_options> compression, const send_limits& limits,
-                transport_options transport)
+                server_functions of_program, std::optional<codec_options> compression,
+                const send_limits& limits, transport_options transport)
       : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
-        cluster(std::move(from)), compressed(std::move(compression)), how(std::move(transport)),
-        system(config), links(system, introduction(who), log, how, limits, waits) {}
+        cluster(std::move(from)), functions(std::move(of_program)),
+        compressed(std::move(compression)), how(std::move(transport)), system(config),
+        links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
     return {.version = wire::protocol_version,
@@ -145,6 +146,7 @@ struct child_process {
   log_sink log;
   notice_sink waits;
   cluster_file cluster;
+  server_functions functions;
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
   actor_config config;
@@ -212,6 +214,7 @@ void run_server_process(child_process& self, const run_options& options) {
                      self.links.to_replicas()};
   how.apply_batch = self.cluster.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
+  how.functions = self.functions;
   how.log = self.log;
   how.waits = self.waits;
   how.record = recording_of(options);
@@ -273,12 +276,15 @@ void show_name(const process_name& who) {
 } // namespace
 
 int run_child(const child_identity& who, const run_options& options,
-              const std::function<plan()>& lowered, const rank_runner& run_rank) {
+              const server_functions& functions, const std::function<plan()>& lowered,
+              const rank_runner& run_rank) {
   show_name(process_of(who.self));
   const process_voice voice{who, options};
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     voice.give_up(cluster.error().text);
+  if (auto has = check_functions(cluster->job, functions); !has)
+    voice.give_up(has.error().text);
   try {
     const bool is_worker = who.self.role == role::worker;
     const auto what = is_worker ? std::optional{lowered()} : std::nullopt;
@@ -306,6 +312,7 @@ int run_child(const child_identity& who, const run_options& options,
     child_process self{who,
                        voice,
                        *std::move(cluster),
+                       functions,
                        what ? what->compression : std::nullopt,
                        limits,
                        std::move(transport)};

@@ -131,7 +131,7 @@ result<int> replay_and_compare(const plan& what) {
     fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
-  auto now = replay::begin(*std::move(recorded), trainer_of(what, job, 0));
+  auto now = replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions);
   if (!now)
     return now.error();
   auto& again = **now;

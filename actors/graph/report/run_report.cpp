@@ -482,8 +482,7 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["command"] = printable(command, command.size());
   all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
                              : "allreduce";
-  all["optimizer"] =
-    joined(job_, [](const table_spec& x) { return std::string{to_string(x.optimizer.kind)}; });
+  all["optimizer"] = joined(job_, [](const table_spec& x) { return x.optimizer.name(); });
   all["workers"] = job_.workers;
   all["servers"] = has_servers_ ? job_.servers : 0;
   all["seed"] = job_.seed;

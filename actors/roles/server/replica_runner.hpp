@@ -70,6 +70,7 @@ private:
   using local_ptr = std::shared_ptr<storage::local_state>;
 
   time_point now() const { return context_->options.boot_clock(); }
+  const server_functions& functions() const { return context_->options.functions; }
   template <class Event>
   void decide(Event event) {
     runner_.decide(std::move(event),

@@ -21,11 +21,13 @@ using filler =
   caf::typed_actor<caf::replies_to<read_atom, job_spec,
                                    std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
 
-filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool) {
-  return {[self, pool](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
-    self->quit();
-    return std::make_shared<table_store>(job, here, pool);
-  }};
+filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool,
+                                 const server_functions& functions) {
+  return {
+    [self, pool, functions](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
+      self->quit();
+      return std::make_shared<table_store>(job, here, pool, functions);
+    }};
 }
 
 /// Replays one log, then ends. It takes about as long as the log's steps took, and the server must
@@ -34,16 +36,17 @@ using replayer = caf::typed_actor<
   caf::replies_to<read_atom, job_spec, std::shared_ptr<storage::local_state>>::with<replica_past>>;
 
 replayer::behavior_type run_replayer(replayer::pointer self,
-                                     const std::shared_ptr<buffer_pool>& pool) {
-  return {
-    [self, pool](read_atom, const job_spec& job,
-                 const std::shared_ptr<storage::local_state>& kept) -> caf::result<replica_past> {
-      self->quit();
-      auto past = replay_log(job, *kept, pool);
-      if (!past)
-        return to_caf(past.error());
-      return *std::move(past);
-    }};
+                                     const std::shared_ptr<buffer_pool>& pool,
+                                     const server_functions& functions) {
+  return {[self, pool, functions](
+            read_atom, const job_spec& job,
+            const std::shared_ptr<storage::local_state>& kept) -> caf::result<replica_past> {
+    self->quit();
+    auto past = replay_log(job, *kept, pool, functions);
+    if (!past)
+      return to_caf(past.error());
+    return *std::move(past);
+  }};
 }
 
 } // namespace
@@ -75,8 +78,8 @@ void replica_runner::run(fill_effect& effect, host_effects&) {
   auto* self = context_->self;
   const auto& job = host_.desired().job;
   const auto by = context_->options.own_thread
-                    ? self->spawn<caf::detached>(run_filler, context_->pool)
-                    : self->spawn(run_filler, context_->pool);
+                    ? self->spawn<caf::detached>(run_filler, context_->pool, functions())
+                    : self->spawn(run_filler, context_->pool, functions());
   self->request(by, storage_timeout, read_atom_v, job, effect.partitions)
     .then(while_alive<std::shared_ptr<table_store>>(
             [this, effect, tables = job.tables.size()](std::shared_ptr<table_store>& filled) {
@@ -106,7 +109,7 @@ void replica_runner::run(restore_effect& effect, host_effects&) {
 void replica_runner::restored(std::uint64_t load, const std::vector<partition_image>& images) {
   if (!host_.awaits_load(load))
     return;
-  auto read = table_store::restored(host_.desired().job, images, context_->pool);
+  auto read = table_store::restored(host_.desired().job, images, context_->pool, functions());
   if (!read)
     return load_failed(load, read.error());
   loaded(load, *std::move(read), applied_of(images));
@@ -139,8 +142,8 @@ void replica_runner::run(keep_past_effect&, host_effects&) {
 void replica_runner::run(replay_effect& effect, host_effects&) {
   auto* self = context_->self;
   const auto by = context_->options.own_thread
-                    ? self->spawn<caf::detached>(run_replayer, context_->pool)
-                    : self->spawn(run_replayer, context_->pool);
+                    ? self->spawn<caf::detached>(run_replayer, context_->pool, functions())
+                    : self->spawn(run_replayer, context_->pool, functions());
   self
     ->request(by, storage_timeout, read_atom_v, host_.desired().job,
               std::exchange(recalled_, nullptr))

@@ -9,6 +9,7 @@
 #include "actors/protocol/chain.hpp"
 #include "actors/protocol/server/shard.hpp"
 #include "actors/roles/server/trace_recorder.hpp"
+#include "actors/tables/server_functions.hpp"
 #include "base/buffer.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -37,6 +38,7 @@ struct server_options {
   std::size_t apply_batch = 1;
   /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
+  server_functions functions{}; ///< Those that the job's tables name.
   log_sink log{};
   notice_sink waits{};                    ///< Gets notices of tasks that fail at present.
   std::optional<record_options> record{}; ///< Nullopt: no trace is written.

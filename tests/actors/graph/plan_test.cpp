@@ -106,6 +106,42 @@ TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
         == "--lr has no effect: this program sets it for the tables of model itself");
 }
 
+TEST_CASE("a_table_names_a_function_of_the_program") {
+  run_options options;
+  auto table = table_of("w", 4);
+  table.optimizer = {
+    .kind = optimizer_kind::user, .function = "fedbuff/1", .parameters = {8, 0.7f}};
+  const auto g = graph_of(servers{.tables = {table}}, options);
+  CHECK(rejection_of(g, options)
+        == "table 'w' names the function 'fedbuff/1', which this program does not have: call "
+           "program.function");
+  const function_spec none{[](const step_info&, std::span<float>, std::span<float>,
+                              std::span<const float>) { return true; },
+                           3};
+  const auto lowered = [&](const graph& described) {
+    return lower("tiny", described, options, {{"fedbuff/1", none}});
+  };
+  const auto made = lowered(g);
+  REQUIRE(made);
+  CHECK(made->job.tables.front().optimizer.function_state == 3);
+  for (const auto* const option : {"--optimizer", "--momentum", "--clip-value", "--lr"}) {
+    options.given = {option};
+    options.optimizer.learning_rate = 0.3f;
+    const auto refused = lowered(g);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().text
+          == std::string{option}
+               + " has no effect: this program sets it for the tables of model itself");
+  }
+  options.given = {};
+  const auto gathers = lowered(graph_of(servers{.tables = {table}, .apply_batch = 4}, options));
+  REQUIRE_FALSE(gathers);
+  CHECK(gathers.error().text
+        == "table 'w' has a function, which gets each push by itself: leave out --apply-batch, and "
+           "servers::apply_batch");
+  CHECK_FALSE(lowered(graph_of(shared_memory{{table}}, options)));
+}
+
 TEST_CASE("fields_that_a_program_sets_are_in_their_ranges") {
   run_options options;
   const auto with = [&](servers store, std::uint32_t per_process) {

@@ -143,6 +143,7 @@ struct reference {
     const double rate = how.learning_rate * rate_scale;
     t[i] += 1.0;
     switch (how.kind) {
+    case optimizer_kind::user: // server_functions_test.cpp tests functions.
     case optimizer_kind::sgd: w[i] -= rate * g; break;
     case optimizer_kind::momentum:
       m[i] = how.momentum * m[i] + g;
