@@ -17,6 +17,12 @@ struct Hello {
   from @2 :Data.Member;
   reads @3 :UInt32;  # encoding_set; 0 if the peer lacks the field: it reads none
   sends @4 :UInt32;  # encoding_set; 0 if the peer lacks the field: it sends none
+  probes @5 :List(FunctionProbe);
+}
+
+struct FunctionProbe {
+  function @0 :Text;
+  crc32c @1 :UInt32;
 }
 
 struct Rejection {
@@ -120,6 +126,12 @@ struct ReplicaStatus {
   clocks @8 :List(ClockEntry);
   version @9 :UInt64;
   recovered @10 :Bool;
+  checksums @11 :List(ValueChecksum);
+}
+
+struct ValueChecksum {
+  version @0 :UInt64;
+  crc32c @1 :UInt32;
 }
 
 struct ServerStatus {

@@ -83,6 +83,15 @@ struct checkpoint_part {
   bool operator==(const checkpoint_part&) const = default;
 };
 
+/// The checksum of a replica's values and their state at one version.
+struct value_checksum {
+  std::uint64_t version = 0;
+  std::uint32_t crc32c = 0;
+
+  bool operator==(const value_checksum&) const = default;
+};
+constexpr std::size_t checksums_max = 64; ///< Of a replica_status.
+
 /// One replica of a chain.
 struct replica_status {
   chain_id chain;
@@ -98,6 +107,8 @@ struct replica_status {
   batch_set applied; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
+  /// With --verify-replicas, of all replicas: the newest ones of this generation.
+  std::vector<value_checksum> checksums = {};
 
   bool operator==(const replica_status&) const = default;
 };
@@ -262,6 +273,14 @@ struct desired_state {
 
 // -- messages that open a link --------------------------------------------------------------------
 
+/// The results of a server function on fixed numbers, the same on all hosts that are built alike.
+struct function_probe {
+  std::string function;
+  std::uint32_t crc32c = 0;
+
+  bool operator==(const function_probe&) const = default;
+};
+
 /// First message in each direction. The bytes of its version never change (envelope.capnp).
 struct hello {
   std::uint32_t version = 0; ///< Protocol version, wire.hpp.
@@ -270,6 +289,7 @@ struct hello {
   member_id from;
   encoding_set reads = 0; ///< Encodings that a peer may send to it or request from it.
   encoding_set sends = 0; ///< Encodings that it may send or request: its peers must read them.
+  std::vector<function_probe> probes = {}; ///< One for each server function of the job.
 
   bool operator==(const hello&) const = default;
 };

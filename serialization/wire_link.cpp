@@ -31,12 +31,22 @@ failure read(schema::Failure::Reader from) {
   return {code, read_text(from.getText())};
 }
 
+void write(const function_probe& from, schema::FunctionProbe::Builder to) {
+  to.setFunction(from.function);
+  to.setCrc32c(from.crc32c);
+}
+
+function_probe read(schema::FunctionProbe::Reader from) {
+  return {read_text(from.getFunction(), name_length_max), from.getCrc32c()};
+}
+
 void write(const hello& from, schema::Hello::Builder to) {
   to.setJob(from.job);
   to.setSecret(from.secret);
   write(from.from, to.initFrom());
   to.setReads(from.reads);
   to.setSends(from.sends);
+  write_list(from.probes, to.initProbes(static_cast<unsigned>(from.probes.size())));
 }
 
 hello read(schema::Hello::Reader from) {
@@ -46,7 +56,8 @@ hello read(schema::Hello::Reader from) {
           .secret = from.getSecret(),
           .from = read(from.getFrom()),
           .reads = from.getReads(),
-          .sends = from.getSends()};
+          .sends = from.getSends(),
+          .probes = read_list<function_probe>(from.getProbes(), functions_max, "probes")};
 }
 
 void write(const rejection& from, schema::Rejection::Builder to) {

@@ -98,6 +98,15 @@ file_entry read(schema::FileEntry::Reader from) {
           .crc32c = from.getCrc32c()};
 }
 
+void write(const value_checksum& from, schema::ValueChecksum::Builder to) {
+  to.setVersion(from.version);
+  to.setCrc32c(from.crc32c);
+}
+
+value_checksum read(schema::ValueChecksum::Reader from) {
+  return {.version = from.getVersion(), .crc32c = from.getCrc32c()};
+}
+
 void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
   std::string scratch;
   to.setChain(from.chain.value);
@@ -111,6 +120,7 @@ void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
   write(from.applied, to.initApplied());
   write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
   to.setVersion(from.version);
+  write_list(from.checksums, to.initChecksums(static_cast<unsigned>(from.checksums.size())));
 }
 
 replica_status read(schema::ReplicaStatus::Reader from) {
@@ -124,7 +134,8 @@ replica_status read(schema::ReplicaStatus::Reader from) {
           .checkpoint_failure = read_text(from.getCheckpointFailure()),
           .applied = read(from.getApplied()),
           .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
-          .version = from.getVersion()};
+          .version = from.getVersion(),
+          .checksums = read_list<value_checksum>(from.getChecksums(), checksums_max, "checksums")};
 }
 
 void write(const status_message& from, schema::StatusMessage::Builder to) {

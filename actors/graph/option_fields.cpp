@@ -59,6 +59,8 @@ constexpr std::array fields{
   option_field{"--shards", "servers", "shards", in_servers<&servers::shards>},
   option_field{"--durability", "servers", "durability", in_servers<&servers::durability>},
   option_field{"--apply-batch", "servers", "apply_batch", in_servers<&servers::apply_batch>},
+  option_field{"--verify-replicas", "servers", "verify_replicas",
+               in_servers<&servers::verify_replicas>},
   option_field{"--reads", "servers", "reads", in_servers<&servers::reads>},
   option_field{"--checkpoint-every", "checkpoints", "interval", is_same_period},
   option_field{"--checkpoint-keep", "checkpoints", "keep", is_same_keep},

@@ -1,6 +1,7 @@
 #include "actors/tables/block_store.hpp"
 
 #include "actors/tables/initial_values.hpp"
+#include "base/crc32c.hpp"
 #include "base/system/draw_random.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -481,6 +482,18 @@ void block_store::publish(std::vector<successor> fresh) {
     at.version += next.steps;
     at.steps += next.steps;
   }
+}
+
+std::uint32_t block_store::checksum(std::uint32_t previous) const {
+  std::uint32_t crc = previous;
+  for (std::uint32_t table = 0; table < tables_.size(); ++table)
+    for (const block& x : tables_[table]) {
+      const std::span values{x.values.get(), x.count};
+      const std::span state{x.state.get(), x.count * state_per_element(spec({table}))};
+      crc = storage::detail::crc32c(std::as_bytes(values), crc);
+      crc = storage::detail::crc32c(std::as_bytes(state), crc);
+    }
+  return crc;
 }
 
 std::uint64_t block_store::next_stamp() {

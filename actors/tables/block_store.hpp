@@ -90,6 +90,9 @@ public:
   /// Pins all values for a checkpoint; `partitions` from shard::partitions(). No copy.
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) const;
 
+  /// Continues a checksum with all values and their state, in the order of tables and blocks.
+  std::uint32_t checksum(std::uint32_t previous) const;
+
 private:
   struct block {
     std::uint64_t count = 0; ///< 0: its partition is elsewhere.

@@ -1,6 +1,7 @@
 #include "actors/tables/row_table.hpp"
 
 #include "actors/tables/server_functions.hpp"
+#include "base/crc32c.hpp"
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -75,6 +76,18 @@ std::vector<slab_image> row_table::pin() {
                       .steps = held.steps});
   }
   return images;
+}
+
+std::uint32_t row_table::checksum(std::uint32_t previous) const {
+  std::uint32_t crc = previous;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const std::uint64_t rows = rows_in(i);
+    const std::span keys{holders_[i].keys.get(), rows};
+    const std::span values{places_[i].rows, rows * layout_.row_floats};
+    crc = storage::detail::crc32c(std::as_bytes(keys), crc);
+    crc = storage::detail::crc32c(std::as_bytes(values), crc);
+  }
+  return crc;
 }
 
 result<void> row_table::adopt(const slab_image& image) {

@@ -82,6 +82,8 @@ public:
   }
 
   std::uint64_t size() const { return index_.size(); }
+  /// Continues a checksum with the keys and rows.
+  std::uint32_t checksum(std::uint32_t previous) const;
 
 private:
   /// The addresses of a slab, which each look-up needs.

@@ -1,7 +1,12 @@
 #include "actors/tables/server_functions.hpp"
 
+#include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "kernels/optimizer.hpp"
+#include "serialization/messages.hpp"
+
+#include <algorithm>
+#include <random>
 
 namespace troupe {
 
@@ -19,7 +24,58 @@ result<function_spec> find_function(const table_spec& table, const server_functi
   return found->second;
 }
 
+constexpr std::size_t probe_floats = 64;
+constexpr std::uint64_t probe_steps = 32; ///< More than a function is likely to gather.
+
+/// Draws a float between -1 and 1 that is exact on every machine.
+float drawn(std::mt19937_64& random) {
+  return static_cast<float>(static_cast<double>(random() >> 40) * 0x1p-23 - 1.0);
+}
+
+std::uint32_t continued(std::uint32_t crc, std::span<const float> values) {
+  return storage::detail::crc32c(std::as_bytes(values), crc);
+}
+
+/// Takes some steps on one stretch, or on one row, of a table.
+std::uint32_t probe(const table_spec& table, const function_spec& function, std::uint32_t crc) {
+  const std::size_t count =
+    table.is_sparse() ? table.width : std::min<std::uint64_t>(table.size(), probe_floats);
+  std::mt19937_64 random{1};
+  std::vector<float> weights(count), gradient(count), state(count * function.state_per_weight);
+  for (float& x : weights)
+    x = drawn(random);
+  for (std::uint64_t step = 1; step <= probe_steps; ++step) {
+    for (float& x : gradient)
+      x = drawn(random);
+    const step_info info{.table = {},
+                         .first = 0,
+                         .step = step,
+                         .staleness = step % 3,
+                         .rate = 0.1f,
+                         .scale = 0.5f,
+                         .parameters = table.optimizer.parameters};
+    if (const auto done = take_step(function, table.optimizer, info, weights, state, gradient);
+        !done)
+      break; // The values are unspecified.
+    crc = continued(continued(crc, weights), state);
+  }
+  return crc;
+}
+
 } // namespace
+
+std::vector<function_probe> probes_of(const job_spec& job, const server_functions& functions) {
+  std::map<std::string, std::uint32_t> all;
+  for (const auto& table : job.tables)
+    if (has_function(table)) {
+      auto& crc = all[table.optimizer.function];
+      crc = probe(table, functions.at(table.optimizer.function), crc);
+    }
+  std::vector<function_probe> made;
+  for (const auto& [name, crc] : all)
+    made.push_back({name, crc});
+  return made;
+}
 
 result<void> resolve_functions(std::vector<table_spec>& tables, const server_functions& functions) {
   for (auto& table : tables) {

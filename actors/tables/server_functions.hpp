@@ -14,6 +14,8 @@
 
 namespace troupe {
 
+struct function_probe; // serialization/messages.hpp
+
 /// Says which step a server function is to take.
 struct step_info {
   table_id table;          ///< Position of the table in its store.
@@ -52,6 +54,10 @@ result<void> check_functions(const job_spec& job, const server_functions& functi
 
 /// Returns the function of each table; without a step: it has a built-in optimiser.
 std::vector<function_spec> functions_of(const job_spec& job, const server_functions& functions);
+
+/// Calls each function that the job names on fixed numbers and returns checksums of the results.
+/// Hosts that are built alike have equal ones. Requires: check_functions().
+std::vector<function_probe> probes_of(const job_spec& job, const server_functions& functions);
 
 /// Returns the floats of state for each weight, and whether a row counts its own steps.
 std::size_t state_per_weight(const optimizer_spec& optimizer);

@@ -438,6 +438,15 @@ void sparse_store::pin(std::vector<partition_image>& images) {
           image.slabs.push_back(std::move(slab));
 }
 
+std::uint32_t sparse_store::checksum(std::uint32_t previous) const {
+  std::uint32_t crc = previous;
+  for (const table& of : tables_)
+    for (const auto& owner : of.parts)
+      if (owner)
+        crc = owner->rows.checksum(crc);
+  return crc;
+}
+
 std::uint64_t sparse_store::size() const {
   std::uint64_t rows = 0;
   for (const table& of : tables_)

@@ -75,6 +75,8 @@ public:
   /// write to it afterwards.
   void pin(std::vector<partition_image>& images);
 
+  /// Continues a checksum with all rows, in the order of tables, partitions and creation.
+  std::uint32_t checksum(std::uint32_t previous) const;
   /// Returns the number of rows in all tables.
   std::uint64_t size() const;
 

@@ -33,6 +33,8 @@ public:
   /// Reads values; does not set their version.
   pull_reply read(const pull_request& pull, const std::vector<table_id>& previous) const;
 
+  /// Returns the checksum of all values and their state.
+  std::uint32_t checksum() const { return rows_.checksum(blocks_.checksum(0)); }
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);
 
 private:

@@ -3,6 +3,7 @@
 #include "actors/transport/streams/role_names.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 namespace troupe::detail {
@@ -13,6 +14,19 @@ failure unproved(const char* claim, const char* proof, const hello& peer,
                  const std::vector<role>& proved) {
   return {errc::untrusted,
           std::string{claim} + role_name(peer.from.role) + proof + names_of(proved)};
+}
+
+/// Returns the first server function whose results differ; empty if all that both know agree.
+std::string function_that_differs(const hello& self, const hello& peer) {
+  for (const auto& mine : self.probes)
+    for (const auto& theirs : peer.probes)
+      if (mine.function == theirs.function && mine.crc32c != theirs.crc32c) {
+        char numbers[64];
+        std::snprintf(numbers, sizeof numbers, " otherwise (%08x, the job %08x)", theirs.crc32c,
+                      mine.crc32c);
+        return "computes '" + mine.function + "'" + numbers + ": build all hosts alike";
+      }
+  return {};
 }
 
 } // namespace
@@ -41,6 +55,11 @@ introduction::rejection_for(const hello& self, const hello& peer,
                             const std::optional<std::vector<role>>& proved) {
   if (const auto here = rejection_of(self, peer))
     return peer_rejection{*here, *rejection_of(peer, self)};
+  if (const auto differs = function_that_differs(self, peer); !differs.empty())
+    return peer_rejection{
+      {errc::version_mismatch, differs},
+      {errc::version_mismatch, "found that " + std::string{role_name(peer.from.role)} + " "
+                                 + std::to_string(peer.from.index) + " " + differs}};
   if (proved && std::ranges::find(*proved, peer.from.role) == proved->end())
     return peer_rejection{
       unproved("claims to be ", " with a certificate for ", peer, *proved),

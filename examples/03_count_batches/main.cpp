@@ -9,6 +9,7 @@
 //
 // With --sparse the elements lie in rows of 16, and a batch touches about half of the rows: row r
 // where bit r mod 64 of another random word of the batch is set.
+#include "examples/03_count_batches/functions.hpp"
 #include "examples/03_count_batches/stages.hpp"
 #include "troupe/troupe.hpp"
 
@@ -157,6 +158,12 @@ int main(int argc, char** argv) {
                  "A stage before the sums: none, plain (passes all on), or one with a mistake, "
                  "which ends the job: swallow, double, rename, reorder, throw",
                  count_batches::stage_names());
+  std::string function = "none";
+  program.option("--function", function,
+                 "A server function that adds gradients: none, add, or one with a mistake, which "
+                 "ends the job: hidden, host, fail",
+                 count_batches::function_names());
+  count_batches::add_functions(program);
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
@@ -171,6 +178,9 @@ int main(int argc, char** argv) {
     }
     auto store = options.store({counts});
     store.tables().front().optimizer = {.learning_rate = 1.0f}; // Each gradient is added as it is.
+    if (function != "none")
+      store.tables().front().optimizer = {
+        .kind = troupe::optimizer_kind::user, .learning_rate = 1.0f, .function = function};
     troupe::graph g;
     auto sums = g.add("sums", std::move(store));
     auto counters =

@@ -230,6 +230,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .applied = {},
     .clocks = {},
   };
+  replica_status verified;
+  verified.checksums = {{400, 0x3f2a77d1}, {500, 1}};
   return {
     {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
     {"refusal", rejection{{errc::wrong_job, "another job: 1, not 2"}}},
@@ -253,6 +255,10 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"reply_delta", reply_message{13, {{}, changed}}},
     {"request_anywhere", request_message{14, {{}, anywhere}}},
     {"hello_of_codec", hello{wire::protocol_version, 7, 9, server, all_encodings, 0x12}},
+    {"report_server_verified",
+     status_message{server, 1, 2, 3, server_status{"10.0.0.2:4001", 9, {verified}, {}}}},
+    {"hello_of_functions",
+     hello{wire::protocol_version, 7, 9, server, 0, 0, {{"fedbuff/1", 0x9b11c2e0}, {"f", 1}}}},
     {"request_packed", request_message{15, {packed_push, packed_pull}}},
     {"reply_packed", reply_message{15, {push_reply{42, false}, packed_reply}}},
     {"reply_of_generation", reply_message{14, {push_reply{42, false}, {}, {3}}}},

@@ -164,6 +164,9 @@ inline replica_status random_replica_status(random_source& random) {
   made.applied = random_set(random);
   made.clocks = random.several([&] { return random_clock(random); });
   made.version = random.number();
+  made.checksums = random.several([&] {
+    return value_checksum{random.number(), random.number32()};
+  });
   return made;
 }
 
@@ -301,8 +304,15 @@ inline message random_message(random_source& random, std::size_t kind) {
   };
   switch (kind) {
   case 0:
-    return hello{wire::protocol_version, random.number(),   random.number(),
-                 random_member(random),  random.number32(), random.number32()};
+    return hello{wire::protocol_version,
+                 random.number(),
+                 random.number(),
+                 random_member(random),
+                 random.number32(),
+                 random.number32(),
+                 random.several([&] {
+                   return function_probe{"mean/1", random.number32()};
+                 })};
   case 1: return rejection{random_failure(random)};
   case 2: return request_message{random.number(), {random_push(random), {}}};
   case 3: return request_message{random.number(), {{}, random_pull(random)}};

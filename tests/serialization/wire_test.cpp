@@ -323,6 +323,24 @@ TEST_CASE("lists that are longer than any honest one are refused") {
                  "too many partitions"));
 }
 
+TEST_CASE("values of replicas and functions beyond their limits are refused") {
+  hello told{.version = wire::protocol_version, .from = {}, .probes = {}};
+  told.probes.resize(functions_max);
+  CHECK(decode_frame(flatten(wire::encode(told))));
+  told.probes.resize(functions_max + 1);
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(told)))).text, "too many probes"));
+  for (auto& each : told.probes)
+    each.function = std::string(name_length_max, 'x');
+  CHECK(flatten(wire::encode(told)).size() <= wire::hello_bytes_max);
+
+  server_status body;
+  body.chains.resize(1);
+  body.chains.front().checksums.resize(checksums_max + 1);
+  CHECK(contains(
+    refused(decode_frame(flatten(wire::encode(status_message{.from = {}, .body = body})))).text,
+    "too many checksums"));
+}
+
 TEST_CASE("a list of very many empty elements costs nothing") {
   const auto bytes = flatten(wire::encode(pull_of({{{1}, 2, 3}})));
   // The list's tag says one element of three words. It is changed to 2^29 - 1 elements of no words.

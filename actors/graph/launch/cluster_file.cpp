@@ -28,6 +28,7 @@ cluster_file cluster_file_of(const plan& what) {
   made.checkpointing = what.options.servers.checkpoints;
   made.scrub_interval = what.options.servers.scrub_interval;
   made.apply_batch = what.options.servers.apply_batch;
+  made.verify_replicas = what.options.servers.verify_replicas;
   made.stragglers = what.options.workers.stragglers;
   made.straggler_time_scale = what.options.workers.straggler_time_scale;
   made.resume = what.options.resume || what.options.import_file;
@@ -49,6 +50,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"checkpoint_keep", what.checkpointing.keep},
     {"scrub_interval_ms", what.scrub_interval.count()},
     {"apply_batch", what.apply_batch},
+    {"verify_replicas", what.verify_replicas},
     {"stragglers", what.stragglers ? nlohmann::json(static_cast<int>(*what.stragglers)) : nullptr},
     {"straggler_time_scale", what.straggler_time_scale},
     {"resume", what.resume},
@@ -91,6 +93,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.scrub_interval =
       std::chrono::milliseconds{document.at("scrub_interval_ms").get<std::int64_t>()};
     what.apply_batch = document.at("apply_batch");
+    what.verify_replicas = document.at("verify_replicas");
     if (const auto& measure = document.at("stragglers"); !measure.is_null())
       what.stragglers = static_cast<straggler_measure>(measure.get<int>());
     what.straggler_time_scale = document.at("straggler_time_scale");

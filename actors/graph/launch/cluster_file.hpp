@@ -28,6 +28,7 @@ struct cluster_file {
   checkpoint_options checkpointing;
   std::chrono::milliseconds scrub_interval{0};
   std::size_t apply_batch = 1;
+  std::uint64_t verify_replicas = 0;
   std::optional<straggler_measure> stragglers;
   double straggler_time_scale = 1;
 

@@ -146,10 +146,15 @@ private:
       connect = local_->coordinator();
       store_ = local_->client(system_);
     } else {
-      links_.emplace(
-        system_, hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_}, nullptr,
-        transport_options{.arena_bytes = arena_bytes_of(job_),
-                          .tls = certificates_[role::observer]});
+      links_.emplace(system_,
+                     hello{.version = wire::protocol_version,
+                           .job = fingerprint(job_),
+                           .secret = cluster_.secret,
+                           .from = self_,
+                           .probes = probes_of(job_, plan_.functions)},
+                     nullptr,
+                     transport_options{.arena_bytes = arena_bytes_of(job_),
+                                       .tls = certificates_[role::observer]});
       connect =
         links_->to_coordinator(cluster_.coordinator, [mailbox = mailbox_](const failure& why) {
           mailbox->publish({{}, 0, true, why.text});

@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 void take_fields(const plan& what, server_options& how) {
   how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
+  how.verify_replicas = what.options.servers.verify_replicas;
   how.record = recording_of(what.options);
 }
 

@@ -84,7 +84,8 @@ struct child_process {
                 const send_limits& limits, transport_options transport)
       : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
         cluster(std::move(from)), functions(std::move(of_program)),
-        compressed(std::move(compression)), how(std::move(transport)), system(config),
+        probes(probes_of(cluster.job, functions)), compressed(std::move(compression)),
+        how(std::move(transport)), system(config),
         links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
@@ -92,7 +93,8 @@ struct child_process {
             .job = fingerprint(cluster.job),
             .secret = cluster.secret,
             .from = as,
-            .sends = compressed ? compressed->sends() : 0};
+            .sends = compressed ? compressed->sends() : 0,
+            .probes = probes};
   }
 
   coordinator_connector coordinator() const { return coordinator_over(links); }
@@ -147,6 +149,7 @@ struct child_process {
   notice_sink waits;
   cluster_file cluster;
   server_functions functions;
+  std::vector<function_probe> probes;
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
   actor_config config;
@@ -215,6 +218,7 @@ void run_server_process(child_process& self, const run_options& options) {
   how.apply_batch = self.cluster.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
   how.functions = self.functions;
+  how.verify_replicas = self.cluster.verify_replicas;
   how.log = self.log;
   how.waits = self.waits;
   how.record = recording_of(options);

@@ -33,6 +33,8 @@ struct servers {
   durability_mode durability = durability_mode::memory;
   std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
   read_target reads = read_target::head; ///< The replicas that answer pulls.
+  /// Versions after which the replicas of a shard compare their values; 0: never.
+  std::uint64_t verify_replicas = 0;
   checkpoint_options checkpoints = {};
   std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
 };

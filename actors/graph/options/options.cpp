@@ -224,12 +224,12 @@ static void declare_shows(CLI::App& cluster, run_options& options) {
 static void declare_results(CLI::App& files, run_options& options) {
   files.add_option("--report", options.report_file, "Write figures of the run to this JSON file");
   files.add_option("--events", options.events_file,
-                    "Append the events of the run to this file, a JSON object a line (default: "
-                    "events.jsonl in the run directory)");
+                   "Append the events of the run to this file, a JSON object a line (default: "
+                   "events.jsonl in the run directory)");
   files.add_option("--export", options.export_file,
-                    "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
+                   "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
   files.add_option("--import", options.import_file,
-                    "Start from these parameters (.npz, .safetensors)");
+                   "Start from these parameters (.npz, .safetensors)");
 }
 
 static void declare_logs(CLI::App& files, run_options& options) {
@@ -244,6 +244,23 @@ static void declare_logs(CLI::App& files, run_options& options) {
       "Least level of a line in the logs: trace, debug, info, warn, error, or off: only the reason "
       "for which a process ends")
     ->default_str("info");
+}
+
+static void declare_reading(CLI::App& job, run_options& options) {
+  job
+    .add_option_function<std::string>(
+      "--reads",
+      parsed_by("--reads", parse_read_target, [&](read_target x) { options.servers.reads = x; }),
+      "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
+      "in one request with a push; any: all replicas in turn, which relieves heads")
+    ->default_str("head");
+  job
+    .add_option("--verify-replicas", options.servers.verify_replicas,
+                "With --replicas: compare the values of replicas each N versions, and end the job "
+                "if they differ; 0: never. Finds server functions that read more than their "
+                "arguments")
+    ->check(between(std::uint64_t{0}, std::uint64_t{1'000'000'000}))
+    ->capture_default_str();
 }
 
 void declare(CLI::App& app, run_options& options) {
@@ -361,15 +378,7 @@ void declare(CLI::App& app, run_options& options) {
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
                 "worker one more copy of the values");
 
-  job
-    ->add_option_function<std::string>(
-      "--reads",
-      parsed_by("--reads", parse_read_target, [&](read_target x) { options.servers.reads = x; }),
-      "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
-      "in "
-      "one request with a push; any: all replicas in turn, which relieves heads")
-    ->default_str("head");
-
+  declare_reading(*job, options);
   declare_compression(*job, options);
 
   auto* cluster = app.add_option_group("Cluster");

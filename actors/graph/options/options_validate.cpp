@@ -86,10 +86,11 @@ bool is_allreduce(const run_options& x) { return x.allreduce; }
 bool is_joined(const run_options& x) { return x.join.has_value(); }
 
 constexpr std::array misfits{
-  misfit{is_allreduce,
-         "--servers --replicas --shards --durability --apply-batch --delta-pulls "
-         "--reads --push-memory --no-key-cache --record --replay --compress-pulls",
-         "has no servers"},
+  misfit{
+    is_allreduce,
+    "--servers --replicas --shards --durability --apply-batch --delta-pulls "
+    "--verify-replicas --reads --push-memory --no-key-cache --record --replay --compress-pulls",
+    "has no servers"},
   misfit{is_allreduce, "--staleness-lr --backup-workers --stragglers --straggler-time-scale --slow",
          "has all workers wait for each other in every step"},
   misfit{is_allreduce, "--coordinator-store --standbys --checkpoint-scrub", "has no coordinator"},
@@ -101,7 +102,8 @@ constexpr std::array misfits{
          "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
          "--import",
          "keeps no record of batches, so it has no checkpoints"},
-  misfit{is_hogwild, "--servers --replicas --shards", "has one memory and no servers"},
+  misfit{is_hogwild, "--servers --replicas --shards --verify-replicas",
+         "has one memory and no servers"},
   misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
   misfit{is_one_process, "--kill --listen --join --here", "is one process"},
   misfit{is_one_process, "--coordinator-store", "has no coordinator to lose"},
@@ -221,6 +223,8 @@ result<void> check_nodes(const run_options& options) {
      fmt::format("--replicas {} needs as many --servers, not {}", servers.replicas, servers.count)},
     {servers.reads == read_target::any && servers.replicas == 1,
      "--reads any spreads pulls over replicas: needs --replicas, or leave it out"},
+    {servers.verify_replicas > 0 && servers.replicas == 1,
+     "--verify-replicas compares replicas: needs --replicas, or leave it out"},
     {servers.reads == read_target::any && ssp,
      "--sync ssp has one server wait for the slowest worker: leave out --reads any"},
     {servers.apply_batch > 1 && bsp,

@@ -301,6 +301,8 @@ void coordinator::take(const member_id& from, const server_status& body, time_po
   for (const auto& mine : body.chains) {
     if (mine.unreadable == 0 && !mine.failed.empty())
       fail(name_of(from) + ": " + mine.failed, effects);
+    if (const auto difference = checks_.hear(from, mine); !difference.empty())
+      fail(difference, effects);
     shards_.hear(from, mine, context);
   }
   if (shards_.is_rolling_back())

@@ -8,6 +8,7 @@
 #include "actors/protocol/coordinator/desired_states.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
 #include "actors/protocol/coordinator/placement.hpp"
+#include "actors/protocol/coordinator/replica_checks.hpp"
 #include "actors/protocol/coordinator/shard_recovery.hpp"
 #include "actors/protocol/coordinator/worker_admission.hpp"
 #include "base/clock.hpp"
@@ -187,6 +188,7 @@ private:
   placement placement_;
   worker_admission workers_;
   shard_recovery shards_;
+  replica_checks checks_;
 
   checkpoint_schedule schedule_;
   /// The checkpoint that was begun after the last batch, or after stop; 0: none.

@@ -121,6 +121,7 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
   apply_gathered(effects);
   add(former_, counters_of_state());
   replica_.reset();
+  checksums_.clear();
   generation_ = newest.generation;
   job_generation_ = desired_->generation; // Saved, as `desired_` may change during a load.
   base_checkpoint_ = record_.base_checkpoint;
@@ -305,6 +306,12 @@ void replica_host::ask(request_token token, request what, time_point now, host_e
 void replica_host::count_refused() {
   if (replica_)
     replica_->count_refused();
+}
+
+void replica_host::verified(std::uint32_t crc32c) {
+  if (checksums_.size() == checksums_max)
+    checksums_.erase(checksums_.begin());
+  checksums_.push_back({state()->version(), crc32c});
 }
 
 void replica_host::pull(request_token token, time_point now) {
@@ -625,6 +632,7 @@ replica_status replica_host::report() const {
   if (state() == nullptr)
     return mine;
   mine.version = state()->version();
+  mine.checksums = checksums_;
   if (!replica_->is_head())
     return mine;
   mine.applied = state()->batches_applied();

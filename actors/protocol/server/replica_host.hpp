@@ -214,6 +214,8 @@ public:
   void ask(request_token token, request what, time_point now, host_effects& effects);
   /// Counts a push that the caller refused itself.
   void count_refused();
+  /// Takes the checksum of the present values, to be reported.
+  void verified(std::uint32_t crc32c);
   void end_gathering(time_point now, host_effects& effects);
 
   // -- outcomes of effects --
@@ -333,7 +335,8 @@ private:
   std::size_t recalled_entries_ = 0;
   std::vector<shard_partition> loaded_; ///< Until the generation begins.
   std::optional<replica> replica_;
-  bool is_bsp_ = false; ///< Whether any table is.
+  std::vector<value_checksum> checksums_; ///< The newest ones of the generation.
+  bool is_bsp_ = false;                   ///< Whether any table is.
   bool recovered_ = false;
   bool broken_ = false; ///< Its log cannot be written.
 

@@ -145,6 +145,7 @@ void replica_runner::run(step_effect& effect, host_effects& more) {
     return host_.discarded(done.error(), now(), more);
   host_.applied(now(), more);
   record(pushes);
+  verify();
 }
 
 /// Adds a push that has passed all checks to the update buffer. It counts as applied, and it is
@@ -159,12 +160,24 @@ void replica_runner::run(gather_effect& effect, host_effects& more) {
   admitted_.push_back({std::move(effect.what), pushed});
   host_.applied(now(), more);
   record({&pushed, 1});
+  verify();
 }
 
-void replica_runner::run(apply_gathered_effect&, host_effects&) {
+void replica_runner::run(apply_gathered_effect&, host_effects&) { apply_admitted(); }
+
+void replica_runner::apply_admitted() {
   values_->apply_admitted(admitted_);
   admitted_.clear();
   gathered_.clear();
+}
+
+/// Computes the checksum of each Nth version, for the coordinator to compare with other replicas'.
+void replica_runner::verify() {
+  const auto interval = context_->options.verify_replicas;
+  if (interval == 0 || host_.state()->version() % interval != 0)
+    return;
+  apply_admitted(); // All replicas must have this very version, whatever they gathered.
+  host_.verified(values_->checksum());
 }
 
 void replica_runner::end_gathering() {

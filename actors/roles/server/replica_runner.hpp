@@ -99,6 +99,8 @@ private:
   void run(note_effect& effect, host_effects& more);
   void log(log_level level, const std::string& what) const;
   void record(std::span<const push_request* const> pushes);
+  void apply_admitted();
+  void verify();
   void answer(request_token token, reply what);
   result<void> check(const request& what);
   result<void> check(const push_request& push);

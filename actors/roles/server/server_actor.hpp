@@ -39,6 +39,8 @@ struct server_options {
   /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
   server_functions functions{}; ///< Those that the job's tables name.
+  /// Versions between two checksums of the values, which the coordinator compares; 0: none.
+  std::uint64_t verify_replicas = 0;
   log_sink log{};
   notice_sink waits{};                    ///< Gets notices of tasks that fail at present.
   std::optional<record_options> record{}; ///< Nullopt: no trace is written.

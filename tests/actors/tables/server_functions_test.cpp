@@ -1,6 +1,7 @@
 #include "actors/tables/server_functions.hpp"
 
 #include "actors/tables/table_store.hpp"
+#include "serialization/messages.hpp"
 
 #include "doctest/doctest.h"
 
@@ -256,6 +257,51 @@ TEST_CASE("a gradient that is not finite does not reach a function") {
   CHECK(failed.error().text
         == "worker 3 pushed a gradient that is not finite: table 'w', element 4098 (inf)");
   CHECK(read(*store) == before);
+}
+
+TEST_CASE("a probe tells functions, parameters and states apart, and is the same each time") {
+  const auto crc = [](const optimizer_spec& what, const server_functions& all = functions) {
+    const auto probes = probes_of(job_of(what), all);
+    REQUIRE(probes.size() == 1);
+    CHECK(probes.front().function == what.function);
+    return probes.front().crc32c;
+  };
+  const auto usual = crc(user("momentum/1", {0.5f}));
+  CHECK(usual == crc(user("momentum/1", {0.5f})));
+  CHECK(usual != crc(user("momentum/1", {0.25f})));
+  const server_function otherwise = [](const step_info& info, std::span<float> weights,
+                                       std::span<float> state, std::span<const float> gradient) {
+    const bool done = momentum(info, weights, state, gradient);
+    if (info.step == 30)
+      weights.back() += 0x1p-20f;
+    return done;
+  };
+  CHECK(usual != crc(user("momentum/1", {0.5f}), {{"momentum/1", {otherwise, 1}}}));
+  CHECK(probes_of(job_of({}), functions).empty());
+}
+
+TEST_CASE("a checksum is that of the values and the state") {
+  const auto job = job_of(user("momentum/1", {0.5f}));
+  const auto one = store_of(job), other = store_of(job);
+  CHECK(one->checksum() == other->checksum());
+  std::mt19937_64 random{5}, same{5};
+  REQUIRE(apply(*one, {push_of(random, true)}));
+  CHECK(one->checksum() != other->checksum());
+  REQUIRE(apply(*other, {push_of(same, true)}));
+  CHECK(one->checksum() == other->checksum());
+  auto rows_only = push_of(random, true), blocks_only = rows_only;
+  rows_only.pieces.clear();
+  blocks_only.rows.clear();
+  REQUIRE(apply(*one, {rows_only}));
+  REQUIRE(apply(*other, {blocks_only}));
+  CHECK(one->checksum() != other->checksum());
+  const auto before = one->checksum();
+  const auto images = pin(*one);
+  CHECK(one->checksum() == before);
+  const auto copied =
+    table_store::restored(job, images, std::make_shared<buffer_pool>(), functions);
+  REQUIRE(copied);
+  CHECK((*copied)->checksum() == before);
 }
 
 TEST_CASE("a table of a function that the program lacks is refused") {

@@ -24,7 +24,11 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
   newer.version = wire::protocol_version + 1;
   hello packing = hello_of();
   packing.sends = only(encoding::topk);
+  hello built_here = hello_of(), built_there = hello_of();
+  built_here.probes = {{"f/1", 1}, {"g/1", 5}};
+  built_there.probes = {{"g/1", 6}};
   const std::vector<unknown_member> unknown_members{
+    {"other function", built_here, built_there, errc::version_mismatch},
     {"packing connector", hello_of(), packing, errc::version_mismatch},
     {"packing acceptor", packing, hello_of(), errc::version_mismatch},
     {"newer connector", hello_of(), newer, errc::version_mismatch},
@@ -47,6 +51,24 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
                                                 ? "process " + std::to_string(::getpid()) + " "
                                                 : "127.0.0.1:"));
     }
+}
+
+TEST_CASE("who_computes_a_function_otherwise_is_told_so") {
+  hello ours = hello_of(), theirs = hello_of();
+  ours.from = {role::coordinator, 0, {1}};
+  theirs.from = {role::server, 2, {1}};
+  ours.probes = {{"fedbuff/1", 0x3f2a77d1}};
+  theirs.probes = {{"fedbuff/1", 0x9b11c2e0}};
+  side server{ours}, client{theirs};
+  client.links.connect(server.listen());
+  REQUIRE(client.wait_lost());
+  CHECK(contains(client.lost[0].text,
+                 "refused the link: it found that server 2 computes 'fedbuff/1' otherwise "
+                 "(9b11c2e0, the job 3f2a77d1): build all hosts alike"));
+  theirs.probes.clear(); // A command of troupe knows no functions.
+  side command{theirs};
+  command.links.connect(server.listen());
+  CHECK(command.wait_opened());
 }
 
 TEST_CASE("a_peer_without_the_secret_is_let_in_where_hosts_may_join_and_not_told_it") {

@@ -16,7 +16,10 @@ TEST_CASE("fields_that_a_program_sets_reach_processes_that_make_no_graph") {
   options.checkpoint_directory = "/tmp/c";
   graph g;
   auto model = g.add("model", servers{.tables = {table_of("w", 4)},
+                                      .count = 2,
+                                      .replicas = 2,
                                       .apply_batch = 7,
+                                      .verify_replicas = 8,
                                       .checkpoints = {.interval = 5ms, .clocks = 6, .keep = 2},
                                       .scrub_interval = 9ms});
   auto some = options.workers_of(10, trainers(constant_gradient(1)));
@@ -35,6 +38,7 @@ TEST_CASE("fields_that_a_program_sets_reach_processes_that_make_no_graph") {
     REQUIRE(read);
     CHECK(read->job == made->job);
     CHECK(read->apply_batch == 7);
+    CHECK(read->verify_replicas == 8);
     CHECK(read->checkpointing == checkpoint_options{5ms, 6, 2});
     CHECK(read->scrub_interval == 9ms);
     CHECK(read->stragglers

@@ -132,6 +132,8 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "--no-key-cache",
                          "--apply-batch",
                          "16",
+                         "--verify-replicas",
+                         "100",
                          "--weight-decay",
                          "0.01",
                          "--clip-norm",
@@ -199,6 +201,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
   CHECK(x.servers.apply_batch == 16);
+  CHECK(x.servers.verify_replicas == 100);
   CHECK(x.workers.delta_pulls);
   CHECK(!x.key_cache);
   CHECK(x.checkpoint_directory == "dir");
@@ -362,6 +365,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--durability", "log"}, "--threads ends as a whole: leave out --durability"},
     {{"--replicas", "3"}, "--replicas 3 needs as many --servers, not 2"},
     {{"--servers", "1", "--replicas", "2"}, "--replicas 2 needs as many --servers, not 1"},
+    {{"--verify-replicas", "5"}, "--verify-replicas compares replicas: needs --replicas"},
     {{"--reads", "any"}, "--reads any spreads pulls over replicas: needs --replicas"},
     {{"--replicas", "2", "--reads", "any", "--sync", "ssp:3"}, "--sync ssp has one server wait"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},

@@ -1,0 +1,34 @@
+// Compares the checksums that replicas of a shard report (--verify-replicas). A plain state
+// machine, part of the coordinator.
+#pragma once
+
+#include "serialization/messages.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+/// Within a generation, a version names one state of a shard. So two replicas that report different
+/// checksums for it applied the same entries with different results.
+class replica_checks {
+public:
+  /// Takes the status of one replica. Returns a line that names shard, version and both replicas if
+  /// another replica had other values; empty if none did.
+  std::string hear(const member_id& from, const replica_status& what);
+
+private:
+  struct checked {
+    std::uint32_t crc32c = 0;
+    std::uint32_t server = 0; ///< The first one that reported it.
+  };
+  struct chain_state {
+    generation_id generation;
+    std::map<std::uint64_t, checked> versions; ///< The newest ones.
+  };
+
+  std::map<chain_id, chain_state> chains_;
+};
+
+} // namespace troupe
