@@ -5,7 +5,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Troupe)
-install(TARGETS troupe_base troupe_serialization troupe_kernels troupe_storage troupe_actors EXPORT TroupeTargets)
+install(TARGETS troupe_base troupe_serialization troupe_kernels troupe_storage troupe_actors
+        troupe_deterministic EXPORT TroupeTargets)
 install(TARGETS troupe troupe_sim)
 foreach(component IN ITEMS troupe base serialization kernels storage actors)
   install(DIRECTORY ${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
