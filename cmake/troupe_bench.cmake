@@ -46,10 +46,11 @@ endfunction()
 # -- kernels_bench -------------------------------------------------------------
 
 add_executable(kernels_bench ${bench}/kernels/kernels_bench.cpp ${bench}/kernels/kernels_codecs.cpp
-  ${bench}/kernels/kernels_loops.cpp ${bench}/kernels/kernels_troupe.cpp)
+  ${bench}/kernels/kernels_functions.cpp ${bench}/kernels/kernels_loops.cpp
+  ${bench}/kernels/kernels_troupe.cpp)
 target_compile_options(kernels_bench PRIVATE -O3)
 target_link_libraries(kernels_bench PRIVATE troupe_bench Troupe::kernels)
-set(kernels_contestants memory troupe loop)
+set(kernels_contestants memory troupe function loop)
 if(TARGET troupe_example_sgd) # This target exists only if OpenBLAS was found.
   target_sources(kernels_bench PRIVATE ${bench}/kernels/kernels_openblas.cpp)
   target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_OPENBLAS)

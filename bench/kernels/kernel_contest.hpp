@@ -58,6 +58,7 @@ private:
 
 /// Each of these adds kernels, one in a line.
 void add_troupe(kernel_contest& contest, kernel_memory& m);
+void add_functions(kernel_contest& contest, kernel_memory& m);
 void add_codecs(kernel_contest& contest, kernel_memory& m);
 void add_loops(kernel_contest& contest, kernel_memory& m);
 /// Only if the library is installed.

@@ -75,6 +75,7 @@ std::vector<row> measure(const options& asked, std::size_t size) {
   kernel_memory memory{size / sizeof(float)};
   kernel_contest contest;
   add_troupe(contest, memory);
+  add_functions(contest, memory);
   add_codecs(contest, memory);
   add_loops(contest, memory);
 #ifdef TROUPE_BENCH_OPENBLAS
