@@ -31,6 +31,8 @@ struct step_info {
 /// Takes a step in place on one stretch: on dense elements [first, first + n), or on the row with
 /// key `first`. Returns false if a result is not finite; the push then changes no replica.
 ///
+/// With a reducer, the gradient of an asp or ssp table may be the sum of several batches.
+///
 /// Shapes:      weights f32[n], gradient f32[n], which is finite; state f32[n * state_per_weight],
 ///              zeros at first: the first state of all weights, then the second one of all.
 /// Determinism: must be a function of its arguments, with the same bytes in each process. It uses

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -42,6 +43,9 @@ int main(int argc, char** argv) {
   program.function("blend/1", {blend});
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
+    if (options.workers.per_process > 1 && options.sync.mode != troupe::consistency_mode::bsp)
+      throw std::invalid_argument{"--workers-per-process adds up targets, of which only bsp takes "
+                                  "the mean: leave it out"};
     const auto all =
       std::make_shared<const lda::corpus>(async_sgd::required(lda::load_corpus(data)));
     const lda::topic_options how{.topics = static_cast<std::uint32_t>(topics)};
