@@ -51,6 +51,12 @@ struct ClockEntry {
   known @3 :Bool;
 }
 
+struct ProgramNote {
+  name @0 :Text;
+  count @1 :UInt64;
+  isLine @2 :Bool;
+}
+
 struct WorkerCounters {
   pushesSent @0 :UInt64;
   pushesAcknowledged @1 :UInt64;
@@ -71,6 +77,7 @@ struct WorkerCounters {
   pushesSummed @16 :UInt64;
   sums @17 :UInt64;
   deviceSums @18 :UInt64;
+  notes @19 :List(ProgramNote);
 }
 
 struct ServerCounters {
@@ -83,6 +90,7 @@ struct ServerCounters {
   bytesReceived @6 :UInt64;
   stalenessVersions @7 :Histogram;
   stalenessClocks @8 :Histogram;
+  notes @9 :List(ProgramNote);
 }
 
 # -- StatusMessage: the status of a member --

@@ -5,9 +5,23 @@
 #include "serialization/histogram.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace troupe {
+
+/// A count or a line of a program's own code: of a trainer, a stage or a keeper.
+struct program_note {
+  std::string name;        ///< "privacy.clipped"; of a line: "privacy: what it says".
+  std::uint64_t count = 0; ///< Of a line: how often it was written.
+  bool is_line = false;
+
+  bool operator==(const program_note&) const = default;
+};
+constexpr std::size_t program_notes_max = 64;       ///< Of one process.
+constexpr std::size_t program_note_bytes_max = 800; ///< Of a name.
 
 /// Counts since the start of this incarnation.
 struct worker_counters {
@@ -33,6 +47,8 @@ struct worker_counters {
   std::uint64_t pushes_summed = 0;
   std::uint64_t sums = 0;        ///< Sums that the reducer made of them.
   std::uint64_t device_sums = 0; ///< Sums that devices made.
+  /// Notes of the process's trainers and stages; one worker of the process reports them.
+  std::vector<program_note> notes = {};
 
   bool operator==(const worker_counters&) const = default;
 };
@@ -48,6 +64,7 @@ struct server_counters {
   std::uint64_t bytes_received = 0;
   histogram staleness_versions;
   histogram staleness_clocks;
+  std::vector<program_note> notes = {}; ///< Notes of the keeper of an own store.
 
   bool operator==(const server_counters&) const = default;
 };
@@ -85,6 +102,7 @@ struct counter_list<server_counters> {
 inline void add(server_counters& sum, const server_counters& what) {
   for (const auto each : counter_list<server_counters>::counts)
     sum.*each += what.*each;
+  sum.notes.insert(sum.notes.end(), what.notes.begin(), what.notes.end()); // One shard has notes.
   for (const auto each : counter_list<server_counters>::histograms)
     (sum.*each).merge(what.*each);
 }

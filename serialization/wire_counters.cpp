@@ -122,7 +122,8 @@ constexpr wire_count<worker_counters, WorkerCounters> worker_counts[] = {
 static_assert(has_each_once(worker_counts));
 static_assert(sizeof(worker_counters)
               == std::size(worker_counts) * sizeof(std::uint64_t) + sizeof(double) // loss_sum
-                   + counter_list<worker_counters>::histograms.size() * sizeof(histogram));
+                   + counter_list<worker_counters>::histograms.size() * sizeof(histogram)
+                   + sizeof(std::vector<program_note>));
 
 using schema::ServerCounters;
 constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
@@ -142,15 +143,27 @@ constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
 static_assert(has_each_once(server_counts));
 static_assert(sizeof(server_counters)
               == std::size(server_counts) * sizeof(std::uint64_t)
-                   + counter_list<server_counters>::histograms.size() * sizeof(histogram));
+                   + counter_list<server_counters>::histograms.size() * sizeof(histogram)
+                   + sizeof(std::vector<program_note>));
 
 } // namespace
+
+void write(const program_note& from, schema::ProgramNote::Builder to) {
+  to.setName(from.name);
+  to.setCount(from.count);
+  to.setIsLine(from.is_line);
+}
+
+program_note read(schema::ProgramNote::Reader from) {
+  return {read_text(from.getName(), program_note_bytes_max), from.getCount(), from.getIsLine()};
+}
 
 void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   for (const auto& each : worker_counts)
     (to.*each.set)(from.*each.count);
   to.setLossSum(from.loss_sum);
   write(from.request_times, to.initRequestTimes());
+  write_list(from.notes, to.initNotes(static_cast<unsigned>(from.notes.size())));
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -159,6 +172,7 @@ worker_counters read(schema::WorkerCounters::Reader from) {
     made.*each.count = (from.*each.get)();
   made.loss_sum = from.getLossSum();
   made.request_times = read(from.getRequestTimes());
+  made.notes = read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program");
   return made;
 }
 
@@ -167,6 +181,7 @@ void write(const server_counters& from, schema::ServerCounters::Builder to) {
     (to.*each.set)(from.*each.count);
   write(from.staleness_versions, to.initStalenessVersions());
   write(from.staleness_clocks, to.initStalenessClocks());
+  write_list(from.notes, to.initNotes(static_cast<unsigned>(from.notes.size())));
 }
 
 server_counters read(schema::ServerCounters::Reader from) {
@@ -175,6 +190,7 @@ server_counters read(schema::ServerCounters::Reader from) {
     made.*each.count = (from.*each.get)();
   made.staleness_versions = read(from.getStalenessVersions());
   made.staleness_clocks = read(from.getStalenessClocks());
+  made.notes = read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program");
   return made;
 }
 

@@ -53,7 +53,7 @@ bool is_same_keep(const run_options& asked, const plan& made) {
   return asked.servers.checkpoints.keep == made.options.servers.checkpoints.keep;
 }
 
-constexpr std::array fields{
+constexpr std::array known_fields{
   option_field{"--servers", "servers", "count", in_servers<&servers::count>},
   option_field{"--replicas", "servers", "replicas", in_servers<&servers::replicas>},
   option_field{"--shards", "servers", "shards", in_servers<&servers::shards>},
@@ -132,10 +132,10 @@ std::string who_holds(std::string_view holder, const plan& made) {
 
 } // namespace
 
-std::span<const option_field> option_fields() { return fields; }
+std::span<const option_field> option_fields() { return known_fields; }
 
 result<void> check_effects(const run_options& asked, const plan& made) {
-  for (const auto& each : fields) {
+  for (const auto& each : known_fields) {
     if (!asked.given.contains(std::string{each.option}))
       continue;
     if (const auto why = why_missing(each.holder, made); !why.empty())

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,8 +53,9 @@ result<plan> lower(const std::string& program, const graph& described, const run
 
 /// Returns the factory of a worker's trainer, which takes the local steps of the graph, and whose
 /// gradients pass the push functions of the path. `job`: of the launcher or of a record, which may
-/// have another batch size than `what`.
-trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker);
+/// have another batch size than `what`. `notes`: takes the notes of both; null drops them.
+trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
+                           std::shared_ptr<program_notes> notes = {});
 
 /// Returns a text of several lines for people: the nodes, the path, and their promises.
 std::string to_text(const plan& what);

@@ -1,8 +1,10 @@
 // Makes trainers: runs local steps around them, and push functions behind them, on their thread.
+// Takes the notes of both.
 #include "actors/graph/plan.hpp"
 #include "base/splitmix64.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,37 +28,57 @@ std::uint64_t seed_for(std::string_view name, std::uint64_t seed) {
   return splitmix64_of(seed ^ hash);
 }
 
-/// A trainer whose gradients pass functions. They need the whole gradient on the host, so no table
-/// is ready early, and no gradient stays on a device.
+/// Gives notes to a trainer, and its gradients to functions. These need the whole gradient on the
+/// host, so with a function no table is ready early, and no gradient stays on a device.
 class changing_trainer final : public trainer {
 public:
-  changing_trainer(std::unique_ptr<trainer> inner, std::vector<named_function> changes)
-      : inner_(std::move(inner)), changes_(std::move(changes)) {}
+  changing_trainer(std::unique_ptr<trainer> inner, std::string node,
+                   std::vector<named_function> changes, std::shared_ptr<program_notes> notes)
+      : inner_(std::move(inner)), node_(std::move(node)), changes_(std::move(changes)),
+        notes_(std::move(notes)) {}
 
   void keys(const batch& work, key_lists touched) override { inner_->keys(work, touched); }
 
   double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
-    auto whole = work;
-    whole.on_ready = {};
-    const double loss = inner_->gradient(whole, parameters, gradients);
+    auto noted = with_notes(work);
+    if (!changes_.empty())
+      noted.on_ready = {};
+    const double loss = inner_->gradient(noted, parameters, gradients);
     for (const auto& [name, change] : changes_)
       change({.batch = work.id,
               .epoch = work.epoch,
               .seed = seed_for(name, work.seed),
               .samples = work.samples.size(),
-              .keys = work.keys},
+              .keys = work.keys,
+              .notes = {notes_.get(), name}},
              gradients);
     return loss;
   }
 
+  std::optional<device_gradient> gradient_on_device(const batch& work, const_tensors parameters,
+                                                    const value_identity& which) override {
+    if (!changes_.empty())
+      return std::nullopt;
+    return inner_->gradient_on_device(with_notes(work), parameters, which);
+  }
+
 private:
+  batch with_notes(const batch& work) const {
+    auto noted = work;
+    noted.notes = {notes_.get(), node_};
+    return noted;
+  }
+
   std::unique_ptr<trainer> inner_;
+  std::string node_;
   std::vector<named_function> changes_;
+  std::shared_ptr<program_notes> notes_;
 };
 
 } // namespace
 
-trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker) {
+trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
+                           std::shared_ptr<program_notes> notes) {
   std::vector<named_function> changes;
   for (const auto& part : what.path)
     if (const auto* const leading = part.get<stage::of_trainer>())
@@ -67,10 +89,11 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
             inner_samples = (job.batch_samples + local->steps - 1) / local->steps] {
       return take_local_steps(make(), local, inner_samples);
     };
-  if (changes.empty())
+  if (changes.empty() && !notes)
     return make;
-  return [make = std::move(make), changes = std::move(changes)]() -> std::unique_ptr<trainer> {
-    return std::make_unique<changing_trainer>(make(), changes);
+  return [make = std::move(make), node = what.workers_name, changes = std::move(changes),
+          notes = std::move(notes)]() -> std::unique_ptr<trainer> {
+    return std::make_unique<changing_trainer>(make(), node, changes, notes);
   };
 }
 

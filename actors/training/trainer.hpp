@@ -2,6 +2,7 @@
 // evaluation of parameters.
 #pragma once
 
+#include "actors/training/notes.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct batch {
   std::span<const std::span<const std::uint64_t>> keys = {};
   /// See ready(). Empty if no receiver needs early gradients.
   table_listener on_ready = {};
+  /// Takes counts and log lines of the trainer. A batch that is computed again counts again.
+  node_notes notes = {};
 
   /// Reports, from within gradient(), that every element of `gradients[table]` is final, while
   /// other tables are still being computed. In a run without servers the table then goes to the

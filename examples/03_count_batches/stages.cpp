@@ -16,6 +16,15 @@ using troupe::request_token;
 using troupe::stage_effects;
 using troupe::time_point;
 
+/// Passes requests on, and counts pushes.
+class plain final : public troupe::pass_through {
+public:
+  void outgoing(request& what, stage_effects& effects) override {
+    if (what.push)
+      effects.count("pushes");
+  }
+};
+
 /// Passes requests on, and makes one kind of mistake from the 20th push on.
 class mistaken final : public troupe::pass_through {
 public:
@@ -28,7 +37,7 @@ public:
       pass_through::ask(from, std::move(what), now, effects);
       pass_through::ask(token, std::move(older), now, effects);
     } else if (is_due && kind_ == "swallow") {
-      effects.answer(from, {.pushed = troupe::push_reply{}});
+      effects.answer(from, {troupe::push_reply{}, {}});
     } else if (is_due && kind_ == "reorder" && !what.pull) {
       held_.emplace(from, std::move(what));
     } else {
@@ -59,7 +68,7 @@ troupe::stage_list stages_of(const std::string& name) {
     return {};
   if (name == "plain")
     return {troupe::own_stage("plain", {.pure = true},
-                              [] { return std::make_unique<troupe::pass_through>(); })};
+                              [] { return std::make_unique<plain>(); })};
   return {troupe::own_stage(name, {}, [name] { return std::make_unique<mistaken>(name); })};
 }
 

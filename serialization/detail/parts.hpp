@@ -121,6 +121,7 @@ void write(const lease& from, schema::Lease::Builder to);
 void write(const clock_entry& from, schema::ClockEntry::Builder to);
 void write(const function_probe& from, schema::FunctionProbe::Builder to);
 void write(const value_checksum& from, schema::ValueChecksum::Builder to);
+void write(const program_note& from, schema::ProgramNote::Builder to);
 void write(const worker_counters& from, schema::WorkerCounters::Builder to);
 void write(const server_counters& from, schema::ServerCounters::Builder to);
 batch_set read(schema::BatchSet::Reader from);
@@ -129,6 +130,7 @@ lease read(schema::Lease::Reader from);
 clock_entry read(schema::ClockEntry::Reader from);
 function_probe read(schema::FunctionProbe::Reader from);
 value_checksum read(schema::ValueChecksum::Reader from);
+program_note read(schema::ProgramNote::Reader from);
 worker_counters read(schema::WorkerCounters::Reader from);
 server_counters read(schema::ServerCounters::Reader from);
 

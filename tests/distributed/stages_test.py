@@ -45,6 +45,7 @@ class Stages(cluster.ClusterTest):
                                   processes=False, name=mode,
                                   common=("--elements", ELEMENTS, "--batch", 1, "--epochs", 1))
                 self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}", run.out)
+                self.assertEqual(run.report["counts"], {"plain.pushes": 500})
 
     def test_each_mistake_ends_the_job_and_names_stage_and_batch(self):
         mistakes = {

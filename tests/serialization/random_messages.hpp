@@ -47,18 +47,25 @@ inline clock_entry random_clock(random_source& random) {
   return {{random.number32()}, {random.number()}, random.number(), random.chance()};
 }
 
+inline std::vector<program_note> random_notes(random_source& random) {
+  std::vector<program_note> notes(random.below(3));
+  for (auto& x : notes)
+    x = {"node." + std::to_string(random.below(100)), random.number(), random.chance()};
+  return notes;
+}
+
 inline worker_counters random_worker_counters(random_source& random) {
   return {random.number(), random.number(), random.number(),          random.number(),
           random.number(), random.number(), random.number(),          random.number(),
           random.number(), random.number(), random.number(),          random.number(),
           random.real(),   random.number(), random_histogram(random), random.number(),
-          random.number(), random.number(), random.number()};
+          random.number(), random.number(), random.number(),          random_notes(random)};
 }
 
 inline server_counters random_server_counters(random_source& random) {
-  return {random.number(), random.number(),          random.number(),
-          random.number(), random.number(),          random.number(),
-          random.number(), random_histogram(random), random_histogram(random)};
+  return {random.number(),          random.number(),     random.number(), random.number(),
+          random.number(),          random.number(),     random.number(), random_histogram(random),
+          random_histogram(random), random_notes(random)};
 }
 
 inline table_spec random_table(random_source& random, std::uint32_t index) {

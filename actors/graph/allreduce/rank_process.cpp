@@ -56,8 +56,9 @@ public:
                kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(log), waits_(waits), memory_(memory),
-        model_(cluster.job, trainer_of(what, cluster.job, who.self.index), who.self.index,
-               room_of(memory, who.self.index), what.functions),
+        model_(cluster.job,
+               trainer_of(what, cluster.job, who.self.index, std::make_shared<program_notes>(log)),
+               who.self.index, room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", status_.line(rank).port});

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 /// Puts a stage in front of `values`.
 void put(const worker_setup& setup, stage_options how, std::unique_ptr<stage_decider> stage,
          kv& values, built_workers& built) {
-  how.log = setup.log;
   values = spawn_stage(setup.system, std::move(how), std::move(stage), values);
   built.stages.push_back(caf::actor_cast<caf::actor>(values));
 }
@@ -35,18 +34,19 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
   bool keep_on_device = what.has<reduce>() && !any_bsp(job);
   for (const auto& part : what.path)
     keep_on_device = keep_on_device && (part.get<reduce>() || part.get<compress>());
+  const auto notes = std::make_shared<program_notes>(log);
   std::shared_ptr<reducer_tally> tally;
   for (const auto& part : what.path | std::views::reverse) {
     if (part.get<compress>() && what.compression)
-      put(setup, {.name = part.name()}, make_compress_stage(job, *what.compression), store.values,
+      put(setup, {part.name(), notes}, make_compress_stage(job, *what.compression), store.values,
           built);
     if (const auto* const how = part.get<reduce>()) {
       tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
-      put(setup, {.name = part.name(), .own_thread = keep_on_device && !step_times},
+      put(setup, {part.name(), notes, keep_on_device && !step_times},
           make_reduce_stage(job, {how->wait}, tally), store.values, built);
     }
     if (const auto* const own = part.get<stage::of_program>())
-      put(setup, {.name = part.name()}, own->make(), store.values, built);
+      put(setup, {part.name(), notes}, own->make(), store.values, built);
   }
   for (const auto& who : group) {
     const bool is_first = who == group.front();
@@ -60,6 +60,8 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
     how.own_thread = !step_times;
     if (is_first && first)
       first(how);
+    if (is_first)
+      how.notes = notes;
     if (tally)
       how.reduced = [tally, index = who.index, is_first](worker_counters& counters) {
         count(*tally, index, is_first, counters);
@@ -71,7 +73,7 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
     else if (longer > 0ms)
       how.slowness = [longer] { return longer; };
     built.workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(
-      system, std::move(how), trainer_of(what, job, who.index), store, connector_of(who))));
+      system, std::move(how), trainer_of(what, job, who.index, notes), store, connector_of(who))));
   }
   return built;
 }

@@ -87,8 +87,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   made.coordinator_ = *coordinator;
   const auto connect = made.coordinator();
   const auto tell = log ? std::move(log) : [](log_level, const std::string&) {};
-  const auto identity = [](role kind, std::uint32_t index) {
-    return member_id{kind, index, {draw_random()}};
+  const auto identity = [](role as, std::uint32_t index) {
+    return member_id{as, index, {draw_random()}};
   };
   if (what.store == store_kind::shared_memory) {
     made.shared_ = std::make_shared<shared_tables>(job);

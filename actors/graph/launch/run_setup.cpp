@@ -231,7 +231,8 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
 
 result<prepared_place> choose_place(const plan& what) {
   const auto& options = what.options;
-  prepared_place made{.cluster = cluster_file_of(what)};
+  prepared_place made;
+  made.cluster = cluster_file_of(what);
   auto& cluster = made.cluster;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {

@@ -31,6 +31,8 @@ struct push_info {
   /// One list for each table: the keys of the rows of a sparse table, in ascending order. Empty for
   /// a dense table.
   std::span<const std::span<const std::uint64_t>> keys = {};
+  /// Takes counts and log lines of the stage. A batch that is computed again counts again.
+  node_notes notes = {};
 };
 
 /// Changes a gradient in place, f32[] for each table. Must be a function of its arguments alone: a

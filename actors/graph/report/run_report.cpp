@@ -92,7 +92,10 @@ void run_statistics::accumulated<Counters>::set(const Counters& value) {
   for (const auto each : counter_list<Counters>::histograms)
     if ((value.*each).count() < (last.*each).count())
       (before.*each).merge(last.*each);
+  auto notes = std::move(last.notes); // A coordinator that has just begun knows of none.
   last = value;
+  if (last.notes.empty())
+    last.notes = std::move(notes);
 }
 
 std::uint64_t run_statistics::incarnation::activity() const {
@@ -466,6 +469,7 @@ void run_statistics::put_sums(json& all) const {
   for (const auto& [member, x] : incarnations_)
     if (const auto count = x.worker.total(&worker_counters::left_out); count > 0)
       left_out[key_of({member.role, member.index})] += count;
+  put_notes(all);
   all["reducers"] = {{"pushes", total(&worker_counters::pushes_summed)},
                      {"sums", total(&worker_counters::sums)},
                      {"device_sums", total(&worker_counters::device_sums)},
@@ -475,6 +479,20 @@ void run_statistics::put_sums(json& all) const {
   all["window_wait_seconds"] = static_cast<double>(total(&worker_counters::window_wait_us)) * 1e-6;
 
   all["request_ms"] = times_of(merged(&incarnation::worker, &worker_counters::request_times));
+}
+
+/// Adds the counts and lines of the program's own code: sums over all incarnations.
+void run_statistics::put_notes(json& all) const {
+  all["counts"] = json::object();
+  all["lines"] = json::object();
+  const auto add = [&](const program_note& x) {
+    auto& sum = all[x.is_line ? "lines" : "counts"][x.name];
+    sum = (sum.is_null() ? 0 : sum.get<std::uint64_t>()) + x.count;
+  };
+  for (const auto& [member, x] : incarnations_) {
+    std::ranges::for_each(x.worker.last.notes, add);
+    std::ranges::for_each(x.server.last.notes, add);
+  }
 }
 
 std::string run_statistics::to_json(const std::string& command) const {

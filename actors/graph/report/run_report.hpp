@@ -88,9 +88,9 @@ public:
   /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given), the
   /// measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
   /// max}, pulls, waiting_pulls, pushes {sent, acknowledged, applied, duplicates_dropped, refused},
-  /// bytes {sent, received}, wire_bytes {sent, received}, reducers {pushes, sums, device_sums,
-  /// left_out}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max}, recoveries,
-  /// peak_rss_bytes {"server-0": ...}.
+  /// bytes {sent, received}, wire_bytes {sent, received}, counts, lines, reducers {pushes, sums,
+  /// device_sums, left_out}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max},
+  /// recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it. So the counts of heads (applied,
   /// duplicates_dropped, their part of refused) are divided by the number of chains. They may be
   /// fractions if a resend reached only some chains. Without servers, applied are the batches that
@@ -101,6 +101,8 @@ public:
   /// idle_seconds and window_wait_seconds are sums over workers.
   /// bytes are those of the workers: values, and the keys of pushed rows. wire_bytes are the whole
   /// frames of their requests and replies on links, 0 without links.
+  /// counts, lines: those of trainers, stages and keepers, by name: a count, or how often the line
+  /// was written.
   /// reducers: pushes of workers that were added up, the resulting sums, the sums that devices
   /// made, and the rounds that did not wait for a worker {"worker-2": ...}.
   /// samples_per_second counts each batch of the job once, over the time of training; seconds is
@@ -159,6 +161,7 @@ private:
   template <class Value>
   std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
+  void put_notes(nlohmann::ordered_json& all) const;
 
   job_spec job_;
   bool has_servers_ = true;

@@ -78,12 +78,12 @@ struct stage_shell {
   }
 
   void run(count_effect& effect) {
-    if (options.count)
-      options.count(effect.name, effect.count);
+    if (options.notes)
+      options.notes->count(options.name, effect.name, effect.count);
   }
   void run(log_effect& effect) {
-    if (options.log)
-      options.log(log_level::warn, effect.line);
+    if (options.notes)
+      options.notes->log(options.name, effect.line);
   }
 
   pointer self = nullptr;

@@ -4,24 +4,18 @@
 
 #include "actors/kv.hpp"
 #include "actors/protocol/worker/stage.hpp"
-#include "base/log.hpp"
+#include "actors/training/notes.hpp"
 
 #include "caf/actor_system.hpp"
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 namespace troupe {
 
 struct stage_options {
-  std::string name; ///< For messages.
-  /// Called on the actor's thread. May be null.
-  log_sink log{};
-  /// Takes the counts of the stage, on the actor's thread. Null: the counts are dropped, as in all
-  /// runs so far.
-  std::function<void(const std::string& name, std::uint64_t count)> count{};
+  std::string name;                       ///< For messages.
+  std::shared_ptr<program_notes> notes{}; ///< Null: the notes of the stage are dropped.
   /// True: the stage may block, such as one that waits for devices. Other actors then go on.
   bool own_thread = false;
 };

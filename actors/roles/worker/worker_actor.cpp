@@ -113,6 +113,8 @@ struct worker_shell {
     }
     if (options.reduced)
       options.reduced(body.counters);
+    if (options.notes)
+      body.counters.notes = options.notes->all();
     body.host = options.host;
     body.failed = failed;
     port.send(std::move(body));

@@ -7,11 +7,13 @@
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/roles/worker/gradient_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
+#include "actors/training/notes.hpp"
 
 #include "caf/actor_system.hpp"
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace troupe {
@@ -32,6 +34,7 @@ struct worker_options {
   std::function<request_traffic()> traffic{};
   /// Fills in the counters of its process's reducer; null: there is no reducer.
   std::function<void(worker_counters&)> reduced{};
+  std::shared_ptr<program_notes> notes{}; ///< The notes that it reports; may be null.
   /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
   /// values of the last pull are kept.
   bool delta_pulls = false;

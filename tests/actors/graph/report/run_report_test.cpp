@@ -169,6 +169,21 @@ TEST_CASE("run_statistics adds up what dead processes had counted") {
   CHECK(all["bytes"]["sent"] == 900);
 }
 
+TEST_CASE("run_statistics adds up the notes of a program by name") {
+  run_statistics run{small_job()};
+  auto first = worker(0, 1, 5), second = worker(1, 2, 5), successor = worker(0, 3, 5);
+  first.worker.notes = {{"noise.clipped", 3, false}};
+  second.worker.notes = {{"noise.clipped", 4, false}, {"noise: a line", 2, true}};
+  successor.worker.notes = {{"noise.clipped", 5, false}};
+  auto keeps = server(0, 4, 5);
+  keeps.server.notes = {{"model.kept", 6, false}};
+  for (const auto& present : {first, worker(0, 1, 6), successor}) // A new coordinator knows none.
+    run.observe(state(job_phase::training, 5, {present, second, keeps}), 1s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["counts"] == nlohmann::json{{"noise.clipped", 12}, {"model.kept", 6}});
+  CHECK(all["lines"] == nlohmann::json{{"noise: a line", 2}});
+}
+
 TEST_CASE("run_statistics notices a server that counts from zero again") {
   run_statistics run{small_job()};
   for (const std::uint64_t applied : {6, 10, 2, 4})

@@ -20,12 +20,12 @@ namespace {
 
 struct fixture : actor_fixture {
   explicit fixture(compression how, encoding pulls = encoding::f32)
-      : router(*this),
-        coder(owned(
-          spawn_stage(system,
-                      {.name = "codec",
-                       .log = [this](log_level, const std::string& line) { log.push_back(line); }},
-                      make_compress_stage(job, {{how, how}, pulls}), router.handle()))) {
+      : router(*this), coder(owned(spawn_stage(
+                         system,
+                         {.name = "codec",
+                          .notes = std::make_shared<program_notes>(
+                            [this](log_level, const std::string& line) { log.push_back(line); })},
+                         make_compress_stage(job, {{how, how}, pulls}), router.handle()))) {
     router.on_push([](const push_request&) { return push_reply{1, false}; });
   }
 
@@ -87,7 +87,7 @@ TEST_CASE("a_compress_stage_passes_errors_on") {
   CHECK(f.push(f.coder, whole_push(f.job))->error == failure{errc::rolled_back, "back to 3"});
   CHECK(f.log
         == std::vector<std::string>{
-          "a push failed (back to 3): the residue of its compression is dropped"});
+          "codec: a push failed (back to 3): the residue of its compression is dropped"});
 }
 
 TEST_CASE("a_compress_stage_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {

@@ -1,0 +1,60 @@
+// Takes the counts and the log lines of a program's own code. Both are in the run's report.
+#pragma once
+
+#include "base/log.hpp"
+#include "serialization/counters.hpp"
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// The notes of one process. Any thread may call it.
+class program_notes {
+public:
+  /// `log`: takes each line; may be null.
+  explicit program_notes(log_sink log = {}) : log_(std::move(log)) {}
+
+  void count(std::string_view node, std::string_view name, std::uint64_t number);
+  void log(std::string_view node, std::string_view line);
+  /// Returns the notes so far, in the order of their first calls. Names beyond program_notes_max
+  /// are missing, and a note says so.
+  std::vector<program_note> all() const;
+
+private:
+  void add(std::string name, std::uint64_t number, bool is_line);
+
+  log_sink log_;
+  mutable std::mutex mutex_;
+  std::vector<program_note> notes_;
+};
+
+/// Takes the notes of one node or stage. It is passed to the program's code, and is valid for the
+/// time of that call.
+class node_notes {
+public:
+  node_notes() = default;
+  /// Both must outlive this object. `to`: null drops all notes, as in a replay.
+  node_notes(program_notes* to, std::string_view node) : to_(to), node_(node) {}
+
+  /// Adds to a count of this name, "NODE.NAME" in the report.
+  void count(std::string_view name, std::uint64_t number = 1) const {
+    if (to_ != nullptr)
+      to_->count(node_, name, number);
+  }
+  /// Writes a line to the log of the process. The report has the first lines of a process, and how
+  /// often each was written.
+  void log(std::string_view line) const {
+    if (to_ != nullptr)
+      to_->log(node_, line);
+  }
+
+private:
+  program_notes* to_ = nullptr;
+  std::string_view node_;
+};
+
+} // namespace troupe
