@@ -58,6 +58,7 @@ struct Job {
   chains @10 :UInt32;
   backupWorkers @11 :UInt32;
   durability @12 :UInt8;  # durability_mode
+  ownStore @13 :Bool;
 }
 
 # The root of a job's file.

@@ -151,6 +151,8 @@ std::uint64_t fingerprint(const job_spec& job) {
       hash.add(std::uint64_t{std::bit_cast<std::uint32_t>(x)});
   }
   hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
+  if (job.own_store)
+    hash.add(std::string_view{"own store"});
   // 0 means "no job" to the callers.
   return std::max<std::uint64_t>(hash.state(), 1);
 }

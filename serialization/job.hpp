@@ -98,7 +98,7 @@ enum class table_kind : std::uint8_t {
 /// A table of f32.
 struct table_spec {
   std::string name;                 ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
-  std::vector<std::uint64_t> shape; ///< dense: row-major; every extent > 0. sparse: empty.
+  std::vector<std::uint64_t> shape = {}; ///< dense: row-major; every extent > 0. sparse: empty.
   troupe::consistency sync = {};
   optimizer_spec optimizer = {};
   initializer init = {};
@@ -132,6 +132,9 @@ struct job_spec {
   /// bsp: workers beyond W, which compute slots that other workers have not finished.
   std::uint32_t backup_workers = 0;
   durability_mode durability = durability_mode::memory;
+  /// A keeper of the program has the values. Then there is one server with one partition, all
+  /// tables are asp, and their optimisers are not used.
+  bool own_store = false;
   std::uint64_t samples = 0; ///< Samples of one pass.
   /// Samples of one batch; the last batch of a pass may be smaller.
   std::uint32_t batch_samples = 64;
@@ -153,8 +156,8 @@ const char* defect_of(const optimizer_spec& x);
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
 /// covers the name, seed, tables with shapes and optimiser kinds (of a server function also name,
 /// parameters and state), partitions, batch size and samples; for bsp tables, also the number of
-/// slots. It excludes the number of servers, replicas, chains, passes, backup workers and asp
-/// workers, and rates and durability.
+/// slots; and whether a keeper has the values. It excludes the number of servers, replicas, chains,
+/// passes, backup workers and asp workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.

@@ -150,6 +150,19 @@ result<void> validate_shares(const job_spec& job) {
   return {};
 }
 
+result<void> validate_own_store(const job_spec& job) {
+  if (job.servers != 1 || job.replicas != 1 || job.chain_count() != 1 || job.partitions != 1)
+    return refuse("a job with an own store has one server, one replica, one chain and one "
+                  "partition");
+  if (job.durability != durability_mode::memory)
+    return refuse("an own store keeps no log: its durability is memory");
+  for (const auto& table : job.tables)
+    if (table.sync.mode != consistency_mode::asp)
+      return refuse("table '" + table.name + "': the tables of an own store are asp, not "
+                    + to_string(table.sync));
+  return {};
+}
+
 } // namespace
 
 const char* defect_of(const optimizer_spec& x) {
@@ -212,6 +225,8 @@ result<void> validate(const job_spec& job) {
     return refuse("passes must be at least 1 and give at most 2^40 batches, not "
                   + std::to_string(job.epochs));
   if (auto valid = validate_tables(job); !valid)
+    return valid;
+  if (auto valid = job.own_store ? validate_own_store(job) : result<void>{}; !valid)
     return valid;
   return validate_shares(job);
 }

@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// One block at a cut. The handles pin its memory; it is not copied.
+/// One block at a cut. The handles pin its memory; it is not copied. With an own store there is one
+/// block, of table 0: `values` has the keeper's bytes, and `steps` is their number.
 struct block_image {
   table_id table;
   std::uint64_t block = 0;
@@ -21,7 +22,7 @@ struct block_image {
   std::uint64_t count = 0;   ///< Elements of `values`.
   float_ptr values;
   std::uint64_t state_count = 0; ///< Elements of `state`; 0 for sgd.
-  float_ptr state;               ///< Optimiser state.
+  float_ptr state = {};          ///< Optimiser state.
 };
 
 /// Some rows of a sparse table at a cut, pinned like a block. A slab holds a run of rows in the
@@ -43,8 +44,8 @@ struct partition_image {
   partition_id partition;
   std::uint64_t version = 0;      ///< Number of updates applied.
   std::vector<batch_set> applied; ///< Batches applied, one set for each table of the job.
-  std::vector<block_image> blocks;
-  std::vector<slab_image> slabs; ///< Ordered by table and slab, complete.
+  std::vector<block_image> blocks = {};
+  std::vector<slab_image> slabs = {}; ///< Ordered by table and slab, complete.
 };
 
 } // namespace troupe

@@ -98,6 +98,7 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setWorkers(from.workers);
   to.setBackupWorkers(from.backup_workers);
   to.setDurability(static_cast<std::uint8_t>(from.durability));
+  to.setOwnStore(from.own_store);
   to.setSamples(from.samples);
   to.setBatchSamples(from.batch_samples);
   to.setEpochs(from.epochs);
@@ -114,6 +115,7 @@ job_spec read(schema::Job::Reader from) {
                .workers = from.getWorkers(),
                .backup_workers = from.getBackupWorkers(),
                .durability = read_enum(from.getDurability(), durability_mode::log, "durability"),
+               .own_store = from.getOwnStore(),
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),
                .epochs = from.getEpochs(),

@@ -84,6 +84,10 @@ std::string job_difference(const job_spec& there, const job_spec& here) {
   };
   if (there.seed != here.seed)
     return differ("seed", there.seed, here.seed);
+  if (there.own_store != here.own_store)
+    return std::string{"store: it"}
+           + both(there.own_store ? "an own store" : "made of servers",
+                  here.own_store ? "an own store" : "made of servers");
   if (there.partitions != here.partitions)
     return differ("number of partitions", there.partitions, here.partitions);
   if (there.batch_samples != here.batch_samples)

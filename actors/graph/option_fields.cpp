@@ -101,12 +101,18 @@ constexpr std::array known_fields{
                is_same<&run_options::codec, &compress::pulls>},
 };
 
-/// Returns why the graph has no holder of this kind; empty if it has one.
-std::string why_missing(std::string_view holder, const plan& made) {
+/// Returns why the graph has no holder of this field; empty if it has one.
+std::string why_missing(const option_field& field, const run_options& asked, const plan& made) {
+  const auto holder = field.holder;
+  if (holder == "tables" && made.store == store_kind::own_store
+      && (field.field != "sync" || !field.held(asked, made)))
+    return made.store_name + " is an own store, whose keeper takes each push by itself (asp)";
   if (holder == "servers" && made.store == store_kind::shared_memory)
     return made.store_name + " is shared memory, without servers";
   if (holder == "servers" && made.store == store_kind::all_reduce)
     return made.store_name + " is an all-reduce, without servers";
+  if (holder == "servers" && made.store == store_kind::own_store)
+    return made.store_name + " is an own store, which is one server without replicas";
   if (holder == "checkpoints" && made.store == store_kind::shared_memory)
     return made.store_name + " is shared memory, without checkpoints";
   if (holder == "reduce" && !made.has<reduce>())
@@ -138,7 +144,7 @@ result<void> check_effects(const run_options& asked, const plan& made) {
   for (const auto& each : known_fields) {
     if (!asked.given.contains(std::string{each.option}))
       continue;
-    if (const auto why = why_missing(each.holder, made); !why.empty())
+    if (const auto why = why_missing(each, asked, made); !why.empty())
       return {errc::invalid_argument, fmt::format("{} has no effect: {}", each.option, why)};
     if (!each.held(asked, made))
       return {errc::invalid_argument, fmt::format("{} has no effect: this program sets {} itself",

@@ -12,6 +12,8 @@ namespace troupe {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 /// Writes the nodes of the graph over those of the command line.
 void take_nodes(const graph& described, plan& made) {
   const auto& store = described.stores().front();
@@ -28,9 +30,13 @@ void take_nodes(const graph& described, plan& made) {
     for (auto& table : made.job.tables)
       table.sync = {consistency_mode::bsp, 0};
   options.sync = made.job.tables.front().sync;
-  if (made.store == store_kind::servers) {
+  made.make_keeper = store.what.keeper();
+  if (made.has_servers()) {
+    const auto scrub = options.servers.scrub_interval; // An own store has no such field.
     options.servers = store.what.as_servers();
     options.servers.tables.clear(); // They are in the job.
+    if (made.store == store_kind::own_store)
+      options.servers.scrub_interval = scrub;
   }
   if (made.store != store_kind::shared_memory)
     options.servers.checkpoints = store.what.checkpoints();
@@ -56,11 +62,12 @@ void fill_job(const graph& described, plan& made) {
   auto& job = made.job;
   job.name = described.data().empty() ? made.program : made.program + " on " + described.data();
   job.seed = options.seed;
-  job.partitions = options.partitions;
+  job.own_store = made.store == store_kind::own_store;
+  job.partitions = job.own_store ? 1 : options.partitions;
   // Shared memory is one, for any number of servers. Without servers, each partition counts as one
   // server, which allows the largest tables.
   job.servers = made.store == store_kind::shared_memory ? 1
-                : made.store == store_kind::all_reduce  ? options.partitions
+                : made.store == store_kind::all_reduce  ? job.partitions
                                                         : options.servers.count;
   job.replicas = options.servers.replicas;
   job.chains = options.servers.shards;
@@ -97,7 +104,7 @@ result<void> check_ranges(const plan& what) {
       return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
                                                   name, value, least, greatest)};
   for (const auto& table : what.job.tables)
-    if (what.store == store_kind::servers && table.sync.mode == consistency_mode::hogwild)
+    if (what.has_servers() && table.sync.mode == consistency_mode::hogwild)
       return {errc::invalid_argument,
               fmt::format("{} is made of servers, and its table '{}' is hogwild: use "
                           "troupe::shared_memory",
@@ -125,6 +132,9 @@ result<void> check_local_steps(const plan& what) {
   if (local->steps > what.job.batch_samples)
     return wrong(fmt::format(" takes {} local steps, and a batch has {} samples: raise --batch",
                              local->steps, what.job.batch_samples));
+  if (local->optimizer.kind == optimizer_kind::user)
+    return wrong(": local steps run in workers, which have no server functions: give "
+                 "local_step_options::optimizer a built-in kind");
   if (const auto* const defect = defect_of(local->optimizer))
     return wrong(fmt::format(": the optimizer of its local steps: {}", defect));
   if (local->optimizer.scale_by_staleness)
@@ -145,7 +155,11 @@ result<void> check_path(const plan& what) {
   for (const auto& each : what.path) {
     const auto* const own = each.get<stage::of_program>();
     const bool of_trainer = each.get<stage::of_trainer>() != nullptr;
-    if (!of_trainer && what.store != store_kind::servers)
+    if (const auto* const wanted = each.get<faults>())
+      if (!(wanted->lost >= 0 && wanted->lost < 1 && wanted->repeated >= 0 && wanted->repeated < 1
+            && wanted->delay >= 0ms && wanted->delay <= 5s))
+        return wrong("faults: shares are from 0 to below 1, and the delay is at most 5 s");
+    if (!of_trainer && !what.has_servers())
       return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
                                "servers: leave {} out",
                                each.name(), what.store_name, each.name()));
@@ -166,6 +180,35 @@ result<void> check_steps(const plan& what) {
               fmt::format("table '{}' has a function, which gets each push by itself: leave out "
                           "--apply-batch, and servers::apply_batch",
                           table.name)};
+  return {};
+}
+
+/// Checks what an own store cannot do.
+result<void> check_own_store(const plan& what) {
+  if (what.store != store_kind::own_store)
+    return {};
+  const auto& options = what.options;
+  const auto wrong = [&](const char* option, const char* why) {
+    return result<void>{errc::invalid_argument,
+                        fmt::format("{}: {} is an own store, {}: leave the option out", option,
+                                    what.store_name, why)};
+  };
+  if (!what.make_keeper)
+    return {errc::invalid_argument, what.store_name + " makes no keeper: set own_store::make"};
+  for (const auto& table : what.job.tables)
+    if (table.optimizer != optimizer_spec{})
+      return {errc::invalid_argument,
+              fmt::format("table '{}' has an optimizer, and the keeper of {} applies its pushes: "
+                          "leave the optimizer out",
+                          table.name, what.store_name)};
+  if (options.given.contains("--partitions") && options.partitions != 1)
+    return wrong("--partitions", "which is one partition");
+  if (options.record_directory)
+    return wrong("--record", "and a replay has no keeper");
+  if (options.replay_directory)
+    return wrong("--replay", "and a replay has no keeper");
+  if (options.import_file)
+    return wrong("--import", "whose keeper begins with its own values");
   return {};
 }
 
@@ -195,6 +238,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto resolved = resolve_functions(made.job.tables, functions); !resolved)
     return resolved.error();
   if (auto fits = check_steps(made); !fits)
+    return fits.error();
+  if (auto fits = check_own_store(made); !fits)
     return fits.error();
   if (auto valid = validate(made.job); !valid)
     return valid.error();

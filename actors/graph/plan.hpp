@@ -31,10 +31,15 @@ struct plan {
   std::string evaluator_name; ///< Empty: the graph has no evaluator.
   stage_list path;            ///< From the workers to the store.
   evaluator_factory make_evaluator;
+  keeper_factory make_keeper;               ///< Of an own store; else empty.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<std::string> remarks;
   std::vector<std::filesystem::path> files; ///< Files that were read for the graph.
 
+  /// Returns whether workers send requests to server processes.
+  bool has_servers() const {
+    return store == store_kind::servers || store == store_kind::own_store;
+  }
   /// Returns whether a stage of `path` is of this kind.
   template <class Kind>
   bool has() const {

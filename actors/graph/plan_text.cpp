@@ -51,6 +51,8 @@ std::string text_of_store(const plan& what) {
     return "shared memory";
   if (what.store == store_kind::all_reduce)
     return "all-reduce";
+  if (what.store == store_kind::own_store)
+    return "own store";
   const auto& some = what.options.servers;
   auto text = fmt::format("servers x{}", some.count);
   if (some.replicas > 1)
@@ -99,7 +101,9 @@ std::string text_of_loss(const plan& what) {
 }
 
 std::string text_of_replay(const plan& what) {
-  if (what.store != store_kind::servers)
+  if (what.store == store_kind::own_store)
+    return "no, " + what.store_name + " has a keeper";
+  if (!what.has_servers())
     return "no, " + what.store_name + " keeps no order of pushes";
   if (what.has<compress>())
     return "no, the codec changes values on their way";
@@ -130,7 +134,7 @@ std::string to_text(const plan& what) {
   text += fmt::format("exactly once: {}   lost at one death: {}\nsimulate: {}   record and replay: "
                       "{}\n",
                       what.store == store_kind::shared_memory ? "no" : "yes", text_of_loss(what),
-                      what.store == store_kind::servers ? "yes" : "no", text_of_replay(what));
+                      what.has_servers() ? "yes" : "no", text_of_replay(what));
   return text;
 }
 

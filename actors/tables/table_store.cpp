@@ -64,7 +64,7 @@ result<void> table_store::apply(const apply_effect& effect,
   return {};
 }
 
-result<void> table_store::admit(const apply_effect& effect, const push_request& push) const {
+result<void> table_store::admit(const apply_effect& effect, const push_request& push) {
   if (auto fine = blocks_.admit(effect, push); !fine)
     return fine;
   return rows_.check_finite(rows_of(push));

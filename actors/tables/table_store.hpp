@@ -3,6 +3,7 @@
 
 #include "actors/tables/block_store.hpp"
 #include "actors/tables/sparse_store.hpp"
+#include "actors/tables/value_store.hpp"
 
 #include <memory>
 #include <span>
@@ -12,7 +13,7 @@ namespace troupe {
 
 /// A block_store and a sparse_store that step together: all tables of an effect or, if a value is
 /// not finite, none. The functions promise the same as those of the two stores.
-class table_store {
+class table_store final : public value_store {
 public:
   /// Makes fresh partitions. `functions`: those that the job's tables name.
   table_store(const job_spec& job, const std::vector<partition_id>& partitions,
@@ -22,20 +23,27 @@ public:
   restored(const job_spec& job, const std::vector<partition_image>& partitions,
            const std::shared_ptr<buffer_pool>& pool, const server_functions& functions = {});
 
-  result<void> check(const push_request& push) const;
-  result<void> check(const pull_request& pull) const;
-  result<void> check_finite(const push_request& push) const;
+  result<void> check(const push_request& push) const override;
+  result<void> check(const pull_request& pull) const override;
+  result<void> check_finite(const push_request& push) const override;
 
-  result<void> apply(const apply_effect& effect, std::span<const push_request* const> pushes);
-  result<void> admit(const apply_effect& effect, const push_request& push) const;
-  void apply_admitted(std::span<const block_store::admitted_push> pushes);
+  result<void> apply(const apply_effect& effect,
+                     std::span<const push_request* const> pushes) override;
+  /// Checks that apply() of an effect with this one push would succeed. Errors: non_finite.
+  result<void> admit(const apply_effect& effect, const push_request& push) override;
+  void apply_admitted(std::span<const block_store::admitted_push> pushes) override;
 
   /// Reads values; does not set their version.
   pull_reply read(const pull_request& pull, const std::vector<table_id>& previous) const;
+  /// Never fails.
+  result<pull_reply> answer(const pull_request& pull,
+                            const std::vector<table_id>& previous) const override {
+    return read(pull, previous);
+  }
 
   /// Returns the checksum of all values and their state.
-  std::uint32_t checksum() const { return rows_.checksum(blocks_.checksum(0)); }
-  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);
+  std::uint32_t checksum() const override { return rows_.checksum(blocks_.checksum(0)); }
+  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) override;
 
 private:
   table_store(block_store blocks, sparse_store rows)

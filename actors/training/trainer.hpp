@@ -2,7 +2,7 @@
 // evaluation of parameters.
 #pragma once
 
-#include "actors/training/notes.hpp"
+#include "base/notes.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>

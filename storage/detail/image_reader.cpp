@@ -22,7 +22,10 @@ std::map<partition_id, block_list> expected_blocks(const job_spec& job,
                                                    const std::vector<partition_id>& partitions) {
   std::map<partition_id, block_list> expected;
   for (const auto partition : partitions)
-    expected[partition];
+    if (auto& blocks = expected[partition]; job.own_store)
+      blocks.emplace_back(table_id{0}, 0);
+  if (job.own_store)
+    return expected;
   for (table_id table; table.value < job.tables.size(); ++table.value) {
     const auto blocks = block_count(job.tables[table.value]);
     for (std::uint64_t block = 0; block < blocks; ++block)
@@ -87,8 +90,7 @@ result<void> image_reader::read_blocks(partition_image& image, const block_list&
     auto found = decode_block(key, at->value().ToStringView(), pool);
     if (!found)
       return damaged("the checksum of " + name_of(table, block) + " is wrong");
-    if (found->count != block_range(job_, table, block).count
-        || found->state_count % found->count != 0)
+    if (!has_right_size(*found))
       return damaged(name_of(table, block) + " has " + std::to_string(found->count) + " values");
     image.blocks.push_back(*std::move(found));
     at->Next();
@@ -99,6 +101,13 @@ result<void> image_reader::read_blocks(partition_image& image, const block_list&
     return damaged("partition " + std::to_string(image.partition.value)
                    + " has more blocks than the job's layout");
   return {};
+}
+
+bool image_reader::has_right_size(const block_image& found) const {
+  if (job_.own_store)
+    return found.state_count == 0 && found.count == (found.steps + 3) / sizeof(float);
+  return found.count == block_range(job_, found.table, found.block).count
+         && found.state_count % found.count == 0;
 }
 
 result<void> image_reader::read_slabs(partition_image& image, std::uint64_t expected,

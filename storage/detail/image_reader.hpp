@@ -40,6 +40,7 @@ public:
 
 private:
   result<void> read_blocks(partition_image& image, const block_list& expected, buffer_pool& pool);
+  bool has_right_size(const block_image& found) const;
   result<void> read_slabs(partition_image& image, std::uint64_t expected, buffer_pool& pool);
   result<void> check_slab(const partition_image& image, const slab_image& next) const;
   result<std::optional<std::string>> get(const std::string& key);

@@ -1,9 +1,10 @@
 #include "actors/graph/launch/build_workers.hpp"
 
-#include "actors/protocol/worker/stage.hpp"
+#include "actors/protocol/worker/fault_stage.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
+#include "base/splitmix64.hpp"
 #include "base/system/machine_name.hpp"
 
 #include <memory>
@@ -25,6 +26,10 @@ void put(const worker_setup& setup, stage_options how, std::unique_ptr<stage_dec
 
 } // namespace
 
+keeper_options keeper_of(const plan& what, const log_sink& log) {
+  return {what.make_keeper, what.store_name, std::make_shared<program_notes>(log)};
+}
+
 built_workers build_workers(const worker_setup& setup, const std::vector<member_id>& group,
                             store_client store) {
   const auto& [system, what, job, log, connector_of, first, step_times] = setup;
@@ -45,6 +50,11 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
       put(setup, {part.name(), notes, keep_on_device && !step_times},
           make_reduce_stage(job, {how->wait}, tally), store.values, built);
     }
+    if (const auto* const how = part.get<faults>())
+      put(setup, {part.name(), notes},
+          make_fault_stage({how->lost, how->repeated, how->delay},
+                           splitmix64_of(job.seed ^ group.front().incarnation.value)),
+          store.values, built);
     if (const auto* const own = part.get<stage::of_program>())
       put(setup, {part.name(), notes}, own->make(), store.values, built);
   }

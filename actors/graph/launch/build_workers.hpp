@@ -5,6 +5,7 @@
 #include "actors/graph/plan.hpp"
 #include "actors/kv.hpp"
 #include "actors/roles/worker/worker_actor.hpp"
+#include "actors/training/keeper_store.hpp"
 #include "base/log.hpp"
 
 #include "caf/actor.hpp"
@@ -35,6 +36,9 @@ struct built_workers {
   std::vector<caf::actor> workers;
   std::vector<caf::actor> stages; ///< In the order in which they were spawned.
 };
+
+/// Returns the keeper of an own store, for the server that has it.
+keeper_options keeper_of(const plan& what, const log_sink& log);
 
 /// Spawns the workers of one process. `store`: the process's own.
 built_workers build_workers(const worker_setup& setup, const std::vector<member_id>& group,

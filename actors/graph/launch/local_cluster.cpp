@@ -21,11 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Fills in the options of servers that the plan has.
-void take_fields(const plan& what, server_options& how) {
+void take_fields(const plan& what, const log_sink& log, server_options& how) {
   how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
   how.verify_replicas = what.options.servers.verify_replicas;
   how.record = recording_of(what.options);
+  if (what.make_keeper)
+    how.keeper = keeper_of(what, log);
 }
 
 template <class Handle>
@@ -106,7 +108,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
                          [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
-      take_fields(what, how);
+      take_fields(what, tell, how);
       if (simulated) {
         how.own_thread = false;
         how.boot_clock = simulated->clock();

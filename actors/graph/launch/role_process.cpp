@@ -206,7 +206,16 @@ void run_coordinator_process(child_process& self, run_options options, int inher
   self.wait_for(*service);
 }
 
-void run_server_process(child_process& self, const run_options& options) {
+/// Ends the process if it made another graph than the launcher.
+void check_graph(const child_process& self, const plan& what) {
+  if (auto differs = graph_difference(self.cluster.job, what.job); !differs.empty())
+    self.voice.give_up(differs);
+}
+
+/// `what`: the plan, for an own store; else null.
+void run_server_process(child_process& self, const run_options& options, const plan* what) {
+  if (what)
+    check_graph(self, *what);
   auto listening = self.links.listen({self.cluster.listen_host, 0});
   if (!listening)
     self.voice.give_up(listening.error().text);
@@ -216,6 +225,8 @@ void run_server_process(child_process& self, const run_options& options) {
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_replicas()};
   how.apply_batch = self.cluster.apply_batch;
+  if (what)
+    how.keeper = keeper_of(*what, self.log);
   how.directory = self.cluster.checkpoint_directory;
   how.functions = self.functions;
   how.verify_replicas = self.cluster.verify_replicas;
@@ -230,8 +241,7 @@ void run_server_process(child_process& self, const run_options& options) {
 }
 
 void run_worker_process(child_process& self, const plan& what) {
-  if (auto differs = graph_difference(self.cluster.job, what.job); !differs.empty())
-    self.voice.give_up(differs);
+  check_graph(self, what);
   if (self.compressed && self.compressed->keeps_residual())
     self.log(log_level::info,
              "compresses gradients; the residue of an earlier process of this worker is dropped");
@@ -259,7 +269,7 @@ void run_worker_process(child_process& self, const plan& what) {
     self.log(log_level::info, fmt::format("starts, pid {}", getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
-    case role::server: run_server_process(self, options); break;
+    case role::server: run_server_process(self, options, what); break;
     default: run_worker_process(self, *what); break;
     }
     self.log(log_level::info, "ends");
@@ -291,7 +301,8 @@ int run_child(const child_identity& who, const run_options& options,
     voice.give_up(has.error().text);
   try {
     const bool is_worker = who.self.role == role::worker;
-    const auto what = is_worker ? std::optional{lowered()} : std::nullopt;
+    const bool has_keeper = who.self.role == role::server && cluster->job.own_store;
+    const auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what && what->store == store_kind::all_reduce) {
       const auto log = voice.log();
       log(log_level::info, fmt::format("starts, pid {}", getpid()));
@@ -317,7 +328,7 @@ int run_child(const child_identity& who, const run_options& options,
                        voice,
                        *std::move(cluster),
                        functions,
-                       what ? what->compression : std::nullopt,
+                       is_worker ? what->compression : std::nullopt,
                        limits,
                        std::move(transport)};
     run_role(self, who, options, what ? &*what : nullptr);

@@ -5,6 +5,7 @@
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/protocol/worker/read_target.hpp"
+#include "actors/training/keeper.hpp"
 #include "actors/training/local_steps.hpp"
 #include "actors/training/trainer.hpp"
 #include "serialization/job.hpp"
@@ -51,7 +52,15 @@ struct all_reduce {
   checkpoint_options checkpoints = {};
 };
 
-enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce };
+/// One server process, whose values a keeper of the program has. Each batch counts exactly once,
+/// also after a death: the keeper's state and the batches that it has are one checkpoint part.
+struct own_store {
+  std::vector<table_spec> tables = {}; ///< What the keeper reads. They are asp, without optimisers.
+  keeper_factory make = {};            ///< Called in the server's process: load data there.
+  checkpoint_options checkpoints = {};
+};
+
+enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store };
 
 /// A store of a kind that the command line chose (run_options::store).
 class any_store {
@@ -65,17 +74,27 @@ public:
     fields_.checkpoints = what.checkpoints;
   }
 
+  any_store(own_store what) : kind_(store_kind::own_store), keeper_(std::move(what.make)) {
+    fields_.tables = std::move(what.tables);
+    fields_.checkpoints = what.checkpoints;
+    fields_.count = 1;
+  }
+
   store_kind kind() const { return kind_; }
   std::vector<table_spec>& tables() { return fields_.tables; }
   const std::vector<table_spec>& tables() const { return fields_.tables; }
-  /// Returns the fields of servers. Requires: kind() is servers.
+  /// Returns the fields of servers. Requires: kind() is servers or own_store.
   const servers& as_servers() const { return fields_; }
   /// Requires: kind() is not shared_memory.
   const checkpoint_options& checkpoints() const { return fields_.checkpoints; }
 
+  /// Returns the maker of an own store's keepers.
+  const keeper_factory& keeper() const { return keeper_; }
+
 private:
   store_kind kind_ = store_kind::servers;
   servers fields_; ///< Other kinds have some of its fields.
+  keeper_factory keeper_;
 };
 
 // -- sources --
@@ -140,7 +159,7 @@ struct evaluate {
 
 template <class Node>
 concept is_store = std::same_as<Node, servers> || std::same_as<Node, shared_memory> || std::same_as<
-  Node, all_reduce> || std::same_as<Node, any_store>;
+  Node, all_reduce> || std::same_as<Node, own_store> || std::same_as<Node, any_store>;
 template <class Node>
 concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate>;
 

@@ -6,6 +6,7 @@ namespace troupe {
 
 stage::stage(reduce how) : stage("reducer", how) {}
 stage::stage(compress how) : stage("codec", std::move(how)) {}
+stage::stage(faults how) : stage("faults", how) {}
 stage::stage(std::string name, kind what) : name_(std::move(name)), what_(std::move(what)) {}
 stage::stage(const stage&) = default;
 stage::stage(stage&&) noexcept = default;

@@ -51,6 +51,14 @@ struct compress {
   encoding pulls = encoding::f32;                 ///< At most int8.
 };
 
+/// Loses, repeats and delays requests on purpose, for tests of a program: each batch must count
+/// exactly once nevertheless.
+struct faults {
+  double lost = 0;     ///< Share of the pushes that never reach the store, below 1.
+  double repeated = 0; ///< Share of the applied pushes whose receipt is lost: they come again.
+  std::chrono::milliseconds delay{0}; ///< Time for which each request is held, at most 5 s.
+};
+
 /// The promises of a program about a stage of its own.
 struct traits {
   /// Each forward is a function of one request. Otherwise a run with it cannot be recorded.
@@ -70,10 +78,11 @@ public:
     traits promises;
     std::function<std::unique_ptr<stage_decider>()> make;
   };
-  using kind = std::variant<of_trainer, of_program, reduce, compress>;
+  using kind = std::variant<of_trainer, of_program, reduce, compress, faults>;
 
   stage(reduce how);
   stage(compress how);
+  stage(faults how);
   stage(std::string name, kind what);
   // These are not inline, so that programs compile fast.
   stage(const stage&);

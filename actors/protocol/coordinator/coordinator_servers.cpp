@@ -215,6 +215,8 @@ void coordinator::reconcile(const member_id& from, const resize& wanted, time_po
 
 /// Returns the reason to refuse the request; empty: it can be granted.
 std::string coordinator::rejection_to(const resize& wanted) const {
+  if (job_.own_store && (!wanted.add.empty() || !wanted.drain.empty()))
+    return "cannot add or drain servers: the job has an own store, which is one server";
   auto staying = slots();
   for (const auto& server : wanted.add) {
     if (server.value >= servers_max)

@@ -70,6 +70,8 @@ void stage_guard::tick(time_point now, guard_effects& effects) {
   if (broken_)
     return;
   expire(now, effects);
+  if (broken_)
+    return;
   run([&] { stage_->tick(now, decided_); }, effects);
   for (const auto number : std::exchange(dropped_, {}))
     run(
@@ -86,6 +88,11 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     return false;
   });
   std::size_t late = 0;
+  std::optional<batch_key> stuck;
+  const auto refused = [&](const batch_key& key) {
+    if (++refusals_[key.second] == refusals_max)
+      stuck = key;
+  };
   open_.erase_if([&](std::uint64_t token, open_request& open) {
     if (busy.contains(open.worker))
       open.held_until = now + held_time_max;
@@ -94,6 +101,9 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     ++late;
     forget({token}, open);
     expired_.insert(open.batches.begin(), open.batches.end());
+    std::ranges::for_each(open.batches, refused);
+    if (open.pull)
+      refused(*open.pull);
     effects.push_back(failed_effect{
       {token}, {errc::timed_out, "stage '" + name_ + "' held a request for too long"}});
     return true;
@@ -101,6 +111,10 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
   if (late > 0)
     effects.push_back(log_effect{"stage '" + name_ + "' held " + std::to_string(late)
                                  + " requests for more than 10 s: they were refused"});
+  if (stuck)
+    breach("held " + named(*stuck) + " for more than 10 s, " + std::to_string(refusals_max)
+             + " times in a row",
+           effects);
 }
 
 // -- what the stage decides --
@@ -198,6 +212,10 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
     return; // It was refused, as it was held for too long.
   if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
     return breach(fault, effects);
+  for (const auto& key : open->batches)
+    refusals_.erase(key.second);
+  if (open->pull)
+    refusals_.erase(open->pull->second);
   forget(effect.request, *open_.extract(effect.request.value));
   effects.push_back(std::move(effect));
 }
@@ -260,6 +278,7 @@ void stage_guard::breach(const std::string& what, guard_effects& effects) {
   batches_.clear();
   pulls_.clear();
   held_.clear();
+  refusals_.clear();
   expired_.clear();
 }
 

@@ -29,11 +29,14 @@ using guard_effects = std::vector<guard_effect>;
 /// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
 ///     text names the stage and the batch; the workers then end the job with it.
 /// (3) a request is refused with `timed_out` if for held_time_max no forward of its worker was
-///     under way. Later effects of the stage for this request are dropped.
+///     under way. Later effects of the stage for this request are dropped. A batch that is refused
+///     in this way for the third time in a row is a breach.
 class stage_guard {
 public:
   /// Longest time that a stage holds a request while no forward of its worker is under way.
   static constexpr std::chrono::seconds held_time_max{10};
+  /// Times that a batch is refused because it was held for too long; then the stage is at fault.
+  static constexpr int refusals_max = 3;
 
   stage_guard(std::string name, std::unique_ptr<stage_decider> stage);
 
@@ -88,8 +91,9 @@ private:
   std::map<batch_key, request_token> pulls_; ///< Those of open_.
   /// Batches that were not forwarded yet, in the order in which they came.
   std::map<worker_id, std::vector<std::pair<request_token, batch_id>>> held_;
-  std::set<batch_key> expired_;     ///< Batches of requests that were held for too long.
-  std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
+  std::map<batch_id, int> refusals_; ///< Of batches that were held for too long, in a row.
+  std::set<batch_key> expired_;      ///< Batches of requests that were held for too long.
+  std::vector<forward_id> dropped_;  ///< Forwards of expired batches; they are to fail.
   std::optional<failure> broken_;
 };
 

@@ -113,7 +113,13 @@ void replica_runner::run(receipt_effect& effect, host_effects&) {
 }
 
 void replica_runner::run(read_effect& effect, host_effects&) {
-  auto found = values_->read(effect.what, effect.previous);
+  auto read = values_->answer(effect.what, effect.previous);
+  if (!read) {
+    if (auto ended = requests_.extract(effect.request.value))
+      context_->answers.add(ended->by, read.error());
+    return;
+  }
+  auto found = *std::move(read);
   found.version = effect.version;
   if (recorder_ && !host_.is_bsp() && !effect.what.latest)
     recorder_->answered(effect.what.step, effect.version);
@@ -214,6 +220,8 @@ server_counters replica_runner::counters() const {
   auto all = host_.counters();
   all.bytes_sent = bytes_sent_;
   all.bytes_received = bytes_received_;
+  if (const auto& keeper = context_->options.keeper; keeper && keeper->notes)
+    all.notes = keeper->notes->all();
   return all;
 }
 

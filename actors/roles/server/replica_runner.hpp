@@ -117,9 +117,10 @@ private:
   void run(save_effect& effect, host_effects& more);
   void run(write_effect& effect, host_effects& more);
   void run(take_back_effect& effect, host_effects& more);
-  void loaded(std::uint64_t load, std::shared_ptr<table_store> values,
+  void loaded(std::uint64_t load, std::shared_ptr<value_store> values,
               std::vector<shard_partition> held);
   void load_failed(std::uint64_t load, const failure& why);
+  result<std::shared_ptr<value_store>> values_of(const std::vector<partition_image>& images) const;
   void restored(std::uint64_t load, const std::vector<partition_image>& images);
   void recalled(std::uint64_t load, local_ptr kept);
   void saved(const save_id& id, const result<checkpoint_part>& done);
@@ -144,8 +145,8 @@ private:
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   replica_host host_;
   effect_runner<host_effect> runner_;
-  std::shared_ptr<table_store> values_;
-  std::shared_ptr<table_store> loaded_;      ///< A loaded state or a whole copy, until adopted.
+  std::shared_ptr<value_store> values_;
+  std::shared_ptr<value_store> loaded_;      ///< A loaded state or a whole copy, until adopted.
   std::vector<partition_image> copy_images_; ///< Those of a whole copy.
   std::optional<trace_recorder> recorder_;
 

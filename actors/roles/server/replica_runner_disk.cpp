@@ -8,7 +8,7 @@
 
 #include <utility>
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::table_store>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::value_store>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::replica_past)
 
 namespace troupe {
@@ -19,15 +19,23 @@ namespace {
 /// server must report meanwhile.
 using filler =
   caf::typed_actor<caf::replies_to<read_atom, job_spec,
-                                   std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
+                                   std::vector<partition_id>>::with<std::shared_ptr<value_store>>>;
 
 filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool,
-                                 const server_functions& functions) {
-  return {
-    [self, pool, functions](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
-      self->quit();
-      return std::make_shared<table_store>(job, here, pool, functions);
-    }};
+                                 const server_functions& functions,
+                                 const std::optional<keeper_options>& keeper) {
+  return {[self, pool, functions, keeper](
+            read_atom, const job_spec& job,
+            const std::vector<partition_id>& here) -> caf::result<std::shared_ptr<value_store>> {
+    self->quit();
+    if (!keeper)
+      return std::shared_ptr<value_store>{
+        std::make_shared<table_store>(job, here, pool, functions)};
+    auto made = keeper_store::made(job, {}, *keeper, pool);
+    if (!made)
+      return to_caf(made.error());
+    return *std::move(made);
+  }};
 }
 
 /// Replays one log, then ends. It takes about as long as the log's steps took, and the server must
@@ -77,19 +85,23 @@ void replica_runner::run(adopt_effect&, host_effects&) {
 void replica_runner::run(fill_effect& effect, host_effects&) {
   auto* self = context_->self;
   const auto& job = host_.desired().job;
-  const auto by = context_->options.own_thread
-                    ? self->spawn<caf::detached>(run_filler, context_->pool, functions())
-                    : self->spawn(run_filler, context_->pool, functions());
+  const auto& options = context_->options;
+  const auto by =
+    options.own_thread
+      ? self->spawn<caf::detached>(run_filler, context_->pool, functions(), options.keeper)
+      : self->spawn(run_filler, context_->pool, functions(), options.keeper);
   self->request(by, storage_timeout, read_atom_v, job, effect.partitions)
-    .then(while_alive<std::shared_ptr<table_store>>(
-            [this, effect, tables = job.tables.size()](std::shared_ptr<table_store>& filled) {
+    .then(while_alive<std::shared_ptr<value_store>>(
+            [this, effect, tables = job.tables.size()](std::shared_ptr<value_store>& filled) {
               std::vector<shard_partition> fresh;
               for (const auto id : effect.partitions)
                 fresh.push_back({id, 0, std::vector<batch_set>(tables)});
               loaded(effect.load, std::move(filled), std::move(fresh));
             }),
-          while_alive<const caf::error>([this, load = effect.load](const caf::error&) {
-            load_failed(load, {errc::not_ready, "the partitions could not be filled"});
+          while_alive<const caf::error>([this, load = effect.load](const caf::error& why) {
+            load_failed(load, context_->options.keeper
+                                ? from_caf(why)
+                                : failure{errc::not_ready, "the partitions could not be filled"});
           }));
 }
 
@@ -106,10 +118,22 @@ void replica_runner::run(restore_effect& effect, host_effects&) {
           }));
 }
 
+/// Makes the values of a checkpoint or of a copy.
+result<std::shared_ptr<value_store>>
+replica_runner::values_of(const std::vector<partition_image>& images) const {
+  const auto& job = host_.desired().job;
+  if (const auto& keeper = context_->options.keeper)
+    return keeper_store::made(job, images, *keeper, context_->pool);
+  auto read = table_store::restored(job, images, context_->pool, functions());
+  if (!read)
+    return read.error();
+  return std::shared_ptr<value_store>{*std::move(read)};
+}
+
 void replica_runner::restored(std::uint64_t load, const std::vector<partition_image>& images) {
   if (!host_.awaits_load(load))
     return;
-  auto read = table_store::restored(host_.desired().job, images, context_->pool, functions());
+  auto read = values_of(images);
   if (!read)
     return load_failed(load, read.error());
   loaded(load, *std::move(read), applied_of(images));
@@ -155,7 +179,7 @@ void replica_runner::run(replay_effect& effect, host_effects&) {
           }));
 }
 
-void replica_runner::loaded(std::uint64_t load, std::shared_ptr<table_store> values,
+void replica_runner::loaded(std::uint64_t load, std::shared_ptr<value_store> values,
                             std::vector<shard_partition> held) {
   if (!host_.awaits_load(load))
     return;
@@ -171,10 +195,14 @@ void replica_runner::load_failed(std::uint64_t load, const failure& why) {
 
 void replica_runner::run(save_effect& effect, host_effects& more) {
   storage::cut what{effect.id.checkpoint, host_.chain(), {}};
+  const failure* defect = nullptr;
   if (effect.id.purpose == save_purpose::joining)
     what.partitions = std::move(copy_images_);
-  else
-    what.partitions = (effect.is_loaded() ? loaded_ : values_)->pin(effect.partitions);
+  else {
+    auto& store = effect.is_loaded() ? *loaded_ : *values_;
+    what.partitions = store.pin(effect.partitions);
+    defect = store.defect();
+  }
   if (effect.base) {
     what.base = effect.base;
     what.base->sequence = next_base();
@@ -184,6 +212,10 @@ void replica_runner::run(save_effect& effect, host_effects& more) {
   host_.written(begun, now(), more);
   if (!begun)
     return;
+  if (defect != nullptr) {
+    log(log_level::warn, "no state is saved: " + defect->text);
+    return host_.saved(effect.id, *defect, now(), more);
+  }
   context_->self->request(context_->storage, storage_timeout, write_atom_v, std::move(what))
     .then(while_alive<const checkpoint_part>(
             [this, id = effect.id](const checkpoint_part& part) { saved(id, part); }),

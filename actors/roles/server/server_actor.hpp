@@ -10,6 +10,7 @@
 #include "actors/protocol/server/shard.hpp"
 #include "actors/roles/server/trace_recorder.hpp"
 #include "actors/tables/server_functions.hpp"
+#include "actors/training/keeper_store.hpp"
 #include "base/buffer.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -36,6 +37,8 @@ struct server_options {
   /// mailbox together. More: less memory traffic under load, longer until the first of them may be
   /// read.
   std::size_t apply_batch = 1;
+  /// Set for a job with an own store: the keeper that has the values.
+  std::optional<keeper_options> keeper{};
   /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
   server_functions functions{}; ///< Those that the job's tables name.

@@ -4,7 +4,7 @@
 
 #include "actors/kv.hpp"
 #include "actors/protocol/worker/stage.hpp"
-#include "actors/training/notes.hpp"
+#include "base/notes.hpp"
 
 #include "caf/actor_system.hpp"
 

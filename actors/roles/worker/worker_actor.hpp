@@ -7,7 +7,7 @@
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/roles/worker/gradient_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
-#include "actors/training/notes.hpp"
+#include "base/notes.hpp"
 
 #include "caf/actor_system.hpp"
 

@@ -7,6 +7,9 @@
 #include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
 
+#include <chrono>
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <set>
 #include <span>
@@ -104,6 +107,88 @@ TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
   options.optimizer.learning_rate = 0.5f;
   CHECK(rejection_of(g, options, {"--lr"})
         == "--lr has no effect: this program sets it for the tables of model itself");
+}
+
+namespace {
+
+struct no_keeper final : keeper {
+  void apply(const update&, const node_notes&) override {}
+  void read(const query&, mutable_tensors) override {}
+  std::vector<std::byte> save() const override { return {}; }
+  void load(std::span<const std::byte>) override {}
+};
+
+own_store kept(std::vector<table_spec> tables) {
+  return {.tables = std::move(tables), .make = [] { return std::make_unique<no_keeper>(); }};
+}
+
+} // namespace
+
+TEST_CASE("an_own_store_is_one_server_of_one_partition") {
+  run_options options;
+  options.servers.count = 3; // The default of the command line does not count.
+  const auto g = graph_of(kept({table_of("w", 4)}), options);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->job.own_store);
+  CHECK(made->job.servers == 1);
+  CHECK(made->job.partitions == 1);
+  CHECK(made->make_keeper);
+  CHECK(to_text(*made)
+        == "learners   workers x4               => model\n"
+           "model      own store                1 table, 4 floats, asp\n"
+           "exactly once: yes   lost at one death: updates since the newest checkpoint, which are "
+           "computed again\nsimulate: yes   record and replay: no, model has a keeper\n");
+  auto other = made->job;
+  other.own_store = false;
+  CHECK(fingerprint(made->job) != fingerprint(other));
+}
+
+TEST_CASE("an_own_store_refuses_what_needs_servers_or_steps") {
+  run_options options;
+  const auto g = graph_of(kept({table_of("w", 4)}), options);
+  CHECK(rejection_of(g, options, {"--replicas"})
+        == "--replicas has no effect: model is an own store, which is one server without replicas");
+  const std::string steps =
+    " has no effect: model is an own store, whose keeper takes each push by "
+    "itself (asp)";
+  CHECK(rejection_of(g, options, {"--lr"}) == "--lr" + steps);
+  CHECK(rejection_of(g, options, {"--sync"}).empty());
+  options.sync.mode = consistency_mode::bsp;
+  CHECK(rejection_of(g, options, {"--sync"}) == "--sync" + steps);
+  options.record_directory = "r";
+  CHECK(rejection_of(g, options)
+        == "--record: model is an own store, and a replay has no keeper: leave the option out");
+  options = {};
+  options.partitions = 16;
+  CHECK(rejection_of(g, options, {"--partitions"})
+        == "--partitions: model is an own store, which is one partition: leave the option out");
+  options = {};
+  auto bsp = table_of("w", 4);
+  bsp.sync.mode = consistency_mode::bsp;
+  CHECK(rejection_of(graph_of(kept({bsp}), options), options)
+        == "table 'w': the tables of an own store are asp, not bsp");
+  auto adam = table_of("w", 4);
+  adam.optimizer.kind = optimizer_kind::adam;
+  CHECK(rejection_of(graph_of(kept({adam}), options), options)
+        == "table 'w' has an optimizer, and the keeper of model applies its pushes: leave the "
+           "optimizer out");
+  CHECK(rejection_of(graph_of(own_store{.tables = {table_of("w", 4)}}, options), options)
+        == "model makes no keeper: set own_store::make");
+}
+
+TEST_CASE("faults_have_shares_and_a_delay") {
+  run_options options;
+  const auto rejection = [&](faults what) {
+    return rejection_of(graph_of(servers{.tables = {table_of("w", 4)}}, options, {what}), options);
+  };
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  const auto wrong = "faults: shares are from 0 to below 1, and the delay is at most 5 s";
+  CHECK(rejection({.lost = 0.5, .repeated = 0.5, .delay = std::chrono::seconds{5}}).empty());
+  CHECK(rejection({.lost = 1}) == wrong);
+  CHECK(rejection({.repeated = -0.1}) == wrong);
+  CHECK(rejection({.lost = nan}) == wrong);
+  CHECK(rejection({.delay = std::chrono::seconds{6}}) == wrong);
 }
 
 TEST_CASE("a_table_names_a_function_of_the_program") {

@@ -353,6 +353,35 @@ TEST_CASE("a request that is held for 10 s is refused, and comes again") {
   }
 }
 
+TEST_CASE("a batch that is held for 10 s for the third time in a row is a breach") {
+  fixture f;
+  f.stage->on_ask = [](request_token, request, stage_effects&) {};
+  f.ask(1, push(0, 1));
+  CHECK(f.tick(10s).size() == 2);
+  f.ask(2, push(0, 1));
+  CHECK(f.tick(10s).size() == 2);
+  SUBCASE("by one worker or by several") {
+    f.ask(3, push(1, 1));
+    f.ask(4, pull(2, 5));
+    const auto told = f.tick(10s);
+    REQUIRE(told.size() == 4);
+    CHECK(told[3]
+          == "log stage 'noise' held batch 1 of worker 1 for more than 10 s, 3 times in a row");
+    CHECK(f.ask(5, pull(2, 6)).size() == 1); // It fails at once.
+  }
+  SUBCASE("an answer in between begins a new count") {
+    pass(f);
+    f.ask(3, push(0, 1));
+    f.stage->on_answered = [](forward_id, stage_effects& effects) {
+      effects.answer({3}, done(true, false));
+    };
+    CHECK(f.answer(1) == lines{"answer 3"});
+    f.stage->on_ask = [](request_token, request, stage_effects&) {};
+    f.ask(4, push(0, 1));
+    CHECK(f.tick(10s).size() == 2);
+  }
+}
+
 TEST_CASE("a request behind a forward of its worker is not held by the stage") {
   fixture f;
   pass(f);

@@ -2,15 +2,27 @@
 #pragma once
 
 #include "base/log.hpp"
-#include "serialization/counters.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
+
+/// A count or a line of a program's own code: of a trainer, a stage or a keeper.
+struct program_note {
+  std::string name;        ///< "privacy.clipped"; of a line: "privacy: what it says".
+  std::uint64_t count = 0; ///< Of a line: how often it was written.
+  bool is_line = false;
+
+  bool operator==(const program_note&) const = default;
+};
+constexpr std::size_t program_notes_max = 64;       ///< Of one process.
+constexpr std::size_t program_note_bytes_max = 800; ///< Of a name.
 
 /// The notes of one process. Any thread may call it.
 class program_notes {

@@ -1,4 +1,4 @@
-#include "actors/training/notes.hpp"
+#include "base/notes.hpp"
 
 #include "base/quote.hpp"
 
