@@ -56,7 +56,8 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
                            splitmix64_of(job.seed ^ group.front().incarnation.value)),
           store.values, built);
     if (const auto* const own = part.get<stage::of_program>())
-      put(setup, {part.name(), notes}, own->make(), store.values, built);
+      put(setup, {.name = part.name(), .notes = notes, .checks_values = true}, own->make(),
+          store.values, built);
   }
   for (const auto& who : group) {
     const bool is_first = who == group.front();

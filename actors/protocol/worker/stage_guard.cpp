@@ -3,6 +3,9 @@
 #include "base/exception_text.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <span>
 
 namespace troupe {
 
@@ -23,10 +26,39 @@ void for_each_batch(const push_request& push, Each each) {
     each(key_of(other));
 }
 
+/// Calls `each` for the values of a push.
+template <class Each>
+void for_each_values(const push_request& push, Each each) {
+  for (const auto& x : push.pieces)
+    each(x.where.table, std::span{x.values.get(), x.where.count});
+  for (const auto& x : push.rows)
+    each(x.where.table, std::span{x.values.get(), x.where.floats()});
+}
+
+/// Returns the index of the first value that is not finite; the number of values: there is none.
+std::size_t first_non_finite(std::span<const float> values) {
+  constexpr std::uint32_t exponent = 0x7f800000; // All of its bits are set in infinities and NaNs.
+  constexpr std::size_t stretch = 64;            // Without branches, for vector instructions.
+  const auto is_wrong = [](float x) {
+    return (std::bit_cast<std::uint32_t>(x) & exponent) == exponent;
+  };
+  std::size_t at = 0;
+  for (; at + stretch <= values.size(); at += stretch) {
+    bool is_any = false;
+    for (std::size_t i = 0; i < stretch; ++i)
+      is_any |= is_wrong(values[at + i]);
+    if (is_any)
+      break;
+  }
+  while (at < values.size() && !is_wrong(values[at]))
+    ++at;
+  return at;
+}
+
 } // namespace
 
-stage_guard::stage_guard(std::string name, std::unique_ptr<stage_decider> stage)
-    : name_(std::move(name)), stage_(std::move(stage)) {}
+stage_guard::stage_guard(std::string name, std::unique_ptr<stage_decider> stage, bool checks_values)
+    : name_(std::move(name)), stage_(std::move(stage)), checks_values_(checks_values) {}
 
 // -- events --
 
@@ -35,8 +67,13 @@ void stage_guard::ask(request_token token, request what, time_point now, guard_e
     effects.push_back(failed_effect{token, *broken_});
     return;
   }
+  newest_ = token;
   const auto by = what.push ? what.push->step.worker : what.pull->step.worker;
-  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max});
+  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max, {}});
+  if (what.push && checks_values_)
+    for_each_values(*what.push, [&](table_id, std::span<const float> values) {
+      open.values.push_back(values.data());
+    });
   if (what.push)
     for_each_batch(*what.push, [&](const batch_key& key) {
       open.batches.push_back(key);
@@ -88,11 +125,7 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     return false;
   });
   std::size_t late = 0;
-  std::optional<batch_key> stuck;
-  const auto refused = [&](const batch_key& key) {
-    if (++refusals_[key.second] == refusals_max)
-      stuck = key;
-  };
+  std::string fault;
   open_.erase_if([&](std::uint64_t token, open_request& open) {
     if (busy.contains(open.worker))
       open.held_until = now + held_time_max;
@@ -101,9 +134,10 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     ++late;
     forget({token}, open);
     expired_.insert(open.batches.begin(), open.batches.end());
-    std::ranges::for_each(open.batches, refused);
+    for (const auto& key : open.batches)
+      refused(refused_pushes_, {token}, key, fault);
     if (open.pull)
-      refused(*open.pull);
+      refused(refused_pulls_, {token}, *open.pull, fault);
     effects.push_back(failed_effect{
       {token}, {errc::timed_out, "stage '" + name_ + "' held a request for too long"}});
     return true;
@@ -111,10 +145,23 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
   if (late > 0)
     effects.push_back(log_effect{"stage '" + name_ + "' held " + std::to_string(late)
                                  + " requests for more than 10 s: they were refused"});
-  if (stuck)
-    breach("held " + named(*stuck) + " for more than 10 s, " + std::to_string(refusals_max)
-             + " times in a row",
-           effects);
+  if (!fault.empty())
+    breach(fault, effects);
+}
+
+/// Counts a refusal of a request that was held for too long, and says if it is one too many.
+void stage_guard::refused(refusals& so_far, request_token token, const batch_key& key,
+                          std::string& fault) {
+  const auto times = std::to_string(refusals_max);
+  if (++so_far.of_batches[key.second] == refusals_max)
+    fault = "held " + named(key) + " for more than 10 s, " + times + " times in a row";
+  auto& [count, newest] = so_far.of_workers[key.first];
+  if (newest >= token)
+    return; // It was held together with the one that was refused before.
+  newest = newest_;
+  if (++count == refusals_max && fault.empty())
+    fault = "held " + named(key) + " for more than 10 s, like the " + std::to_string(count - 1)
+            + " requests of this worker before";
 }
 
 // -- what the stage decides --
@@ -182,6 +229,8 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
   for (const auto& key : forward.batches)
     if (fault.empty())
       fault = order_fault(key.first, batches_.at(key).owner);
+  if (what.push && checks_values_ && fault.empty())
+    fault = value_fault(*what.push);
   if (!fault.empty() || !what.pull || what.pull->latest)
     return fault;
   const auto pulls = [&](const step_header& step) {
@@ -194,6 +243,24 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
   pulls(what.pull->step);
   for (const auto& other : what.pull->others)
     pulls(other);
+  return fault;
+}
+
+/// Says which value of a push the stage has made, though it is not finite; empty: none.
+std::string stage_guard::value_fault(const push_request& push) {
+  std::vector<const float*> passed_on;
+  for_each_batch(push, [&](const batch_key& key) {
+    if (const auto* const open = open_.find(batches_.at(key).owner.value))
+      passed_on.insert(passed_on.end(), open->values.begin(), open->values.end());
+  });
+  std::string fault;
+  for_each_values(push, [&](table_id table, std::span<const float> values) {
+    if (!fault.empty() || std::ranges::find(passed_on, values.data()) != passed_on.end())
+      return;
+    if (const auto at = first_non_finite(values); at < values.size())
+      fault = "forwarded " + named(key_of(push.step)) + " with a value that is not finite: "
+              + std::to_string(values[at]) + " in table " + std::to_string(table.value);
+  });
   return fault;
 }
 
@@ -212,10 +279,14 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
     return; // It was refused, as it was held for too long.
   if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
     return breach(fault, effects);
+  const auto end = [](refusals& so_far, const batch_key& key) {
+    so_far.of_batches.erase(key.second);
+    so_far.of_workers.erase(key.first);
+  };
   for (const auto& key : open->batches)
-    refusals_.erase(key.second);
+    end(refused_pushes_, key);
   if (open->pull)
-    refusals_.erase(open->pull->second);
+    end(refused_pulls_, *open->pull);
   forget(effect.request, *open_.extract(effect.request.value));
   effects.push_back(std::move(effect));
 }
@@ -278,7 +349,7 @@ void stage_guard::breach(const std::string& what, guard_effects& effects) {
   batches_.clear();
   pulls_.clear();
   held_.clear();
-  refusals_.clear();
+  refused_pushes_ = refused_pulls_ = {};
   expired_.clear();
 }
 

@@ -29,16 +29,18 @@ using guard_effects = std::vector<guard_effect>;
 /// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
 ///     text names the stage and the batch; the workers then end the job with it.
 /// (3) a request is refused with `timed_out` if for held_time_max no forward of its worker was
-///     under way. Later effects of the stage for this request are dropped. A batch that is refused
-///     in this way for the third time in a row is a breach.
+///     under way. Later effects of the stage for this request are dropped. It is a breach if this
+///     happens for the third time in a row to a batch or to a worker.
 class stage_guard {
 public:
   /// Longest time that a stage holds a request while no forward of its worker is under way.
   static constexpr std::chrono::seconds held_time_max{10};
-  /// Times that a batch is refused because it was held for too long; then the stage is at fault.
+  /// Refusals in a row of requests that were held for too long; then the stage is at fault.
   static constexpr int refusals_max = 3;
 
-  stage_guard(std::string name, std::unique_ptr<stage_decider> stage);
+  /// `checks_values`: whether values that the stage makes must be finite. Values that it passes on
+  /// are not checked again, as trainers' gradients are.
+  stage_guard(std::string name, std::unique_ptr<stage_decider> stage, bool checks_values = false);
 
   /// Takes a request; tokens grow.
   void ask(request_token token, request what, time_point now, guard_effects& effects);
@@ -63,20 +65,28 @@ private:
     std::vector<batch_key> batches; ///< Those of its push.
     std::optional<batch_key> pull;  ///< The step that pulls.
     time_point held_until{0};
+    std::vector<const float*> values; ///< Of its push; only to know them again.
   };
   struct open_forward {
     std::vector<batch_key> batches;
     std::set<worker_id> workers;
   };
+  /// Counts refusals in a row of pushes or of pulls.
+  struct refusals {
+    std::map<batch_id, int> of_batches;
+    std::map<worker_id, std::pair<int, request_token>> of_workers; ///< And the last request then.
+  };
 
   template <class Event>
   void run(Event event, guard_effects& effects);
   void expire(time_point now, guard_effects& effects);
+  void refused(refusals& so_far, request_token token, const batch_key& key, std::string& fault);
   void take(forward_effect& effect, guard_effects& effects);
   void take(answered_effect& effect, guard_effects& effects);
   void take(failed_effect& effect, guard_effects& effects);
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
+  std::string value_fault(const push_request& push);
   std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);
@@ -91,9 +101,11 @@ private:
   std::map<batch_key, request_token> pulls_; ///< Those of open_.
   /// Batches that were not forwarded yet, in the order in which they came.
   std::map<worker_id, std::vector<std::pair<request_token, batch_id>>> held_;
-  std::map<batch_id, int> refusals_; ///< Of batches that were held for too long, in a row.
-  std::set<batch_key> expired_;      ///< Batches of requests that were held for too long.
-  std::vector<forward_id> dropped_;  ///< Forwards of expired batches; they are to fail.
+  refusals refused_pushes_, refused_pulls_;
+  std::set<batch_key> expired_;     ///< Batches of requests that were held for too long.
+  std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
+  request_token newest_{0};
+  bool checks_values_;
   std::optional<failure> broken_;
 };
 

@@ -105,7 +105,7 @@ stage_shell::handle::behavior_type run_stage(stage_shell::pointer self, stage_op
                                              std::unique_ptr<stage_decider>& stage, kv next) {
   auto& state = self->state;
   state.self = self;
-  state.guard.emplace(options.name, std::move(stage));
+  state.guard.emplace(options.name, std::move(stage), options.checks_values);
   state.options = std::move(options);
   state.next = std::move(next);
   self->set_down_handler([self](caf::down_msg&) { self->quit(); });

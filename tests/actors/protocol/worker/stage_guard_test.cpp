@@ -3,6 +3,8 @@
 #include "doctest/doctest.h"
 
 #include <functional>
+#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -83,7 +85,7 @@ struct scripted final : stage_decider {
 struct fixture {
   fixture() : fixture(std::make_unique<scripted>()) {}
   explicit fixture(std::unique_ptr<scripted> made)
-      : stage(made.get()), guard("noise", std::move(made)) {}
+      : stage(made.get()), guard("noise", std::move(made), true) {}
 
   template <class Event>
   lines decide(Event event) {
@@ -379,6 +381,73 @@ TEST_CASE("a batch that is held for 10 s for the third time in a row is a breach
     f.stage->on_ask = [](request_token, request, stage_effects&) {};
     f.ask(4, push(0, 1));
     CHECK(f.tick(10s).size() == 2);
+  }
+}
+
+TEST_CASE("values of a batch that were pulled in between do not excuse that it is held") {
+  fixture f;
+  f.stage->on_answered = [](forward_id number, stage_effects& effects) {
+    effects.answer({2 * number.value - 1}, done(false, true));
+  };
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    pass(f);
+    f.ask(2 * i - 1, pull(0, 1));
+    CHECK(f.answer(i, false, true) == lines{"answer " + std::to_string(2 * i - 1)});
+    f.stage->on_ask = {};
+    f.ask(2 * i, push(0, 1));
+    CHECK(f.tick(10s).size() == (i < 3 ? 2 : 3));
+  }
+}
+
+TEST_CASE("a stage that holds any three pushes of a worker in a row is at fault") {
+  fixture f;
+  f.ask(1, push(0, 1));
+  f.ask(2, push(0, 2)); // Held at the same time: they count once.
+  f.ask(3, push(0, 3));
+  CHECK(f.tick(10s).size() == 4);
+  f.ask(4, push(0, 4));
+  CHECK(f.tick(10s).size() == 2);
+  f.ask(5, push(0, 5));
+  const auto told = f.tick(10s);
+  REQUIRE(told.size() == 3);
+  CHECK(told[2]
+        == "log stage 'noise' held batch 5 of worker 0 for more than 10 s, like the 2 requests of "
+           "this worker before");
+}
+
+TEST_CASE("a value that a stage has made must be finite, and others are not its fault") {
+  fixture f;
+  const auto with_values = [](std::uint64_t batch, std::vector<float> values) {
+    auto what = push(0, batch);
+    const auto made = std::make_shared<std::vector<float>>(std::move(values));
+    what.push->pieces.push_back({{{1}, 0, made->size()}, float_ptr{made, made->data()}});
+    return what;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  SUBCASE("values of a trainer that are passed on") {
+    pass(f);
+    CHECK(f.ask(1, with_values(1, {nan})) == lines{"forward 1 push 1"});
+  }
+  SUBCASE("new values, wherever they lie") {
+    for (const std::size_t at : {0, 63, 64, 129}) {
+      fixture g;
+      g.stage->on_ask = [&](request_token, request, stage_effects& effects) {
+        std::vector<float> values(130, std::numeric_limits<float>::max());
+        values[at] = at == 64 ? std::numeric_limits<float>::infinity() : nan;
+        effects.forward(with_values(1, values));
+      };
+      const std::string text = at == 64 ? "inf" : "nan";
+      CHECK(g.ask(1, with_values(1, {1}))
+            == breach("forwarded batch 1 of worker 0 with a value that is not finite: " + text
+                        + " in table 1",
+                      {1}));
+    }
+  }
+  SUBCASE("new values that are finite") {
+    f.stage->on_ask = [&](request_token, request, stage_effects& effects) {
+      effects.forward(with_values(1, std::vector<float>(130, 2)));
+    };
+    CHECK(f.ask(1, with_values(1, {1})) == lines{"forward 1 push 1"});
   }
 }
 
