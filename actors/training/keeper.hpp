@@ -21,7 +21,7 @@ struct update {
   /// Batches whose gradients were added up to this one; 1 unless a reducer stands in the path.
   std::size_t batches = 1;
   /// One f32 array for each table: whole for a dense table, or f32[keys, width] for a sparse one.
-  /// Empty if the push has no values for the table.
+  /// Empty if the push has no values for the table. Each number is finite.
   const_tensors gradients = {};
   /// One list for each table: the keys of a sparse table, in ascending order.
   std::span<const std::span<const std::uint64_t>> keys = {};

@@ -1,6 +1,7 @@
 #include "actors/training/keeper_store.hpp"
 
 #include "base/exception_text.hpp"
+#include "kernels/vector_ops.hpp"
 #include "serialization/layout.hpp"
 
 #include "fmt/format.h"
@@ -15,6 +16,13 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t saved_bytes_max = std::size_t{1} << 30;
+
+/// Returns the failure of a push with a value that is not finite.
+failure not_finite(const job_spec& job, const push_request& push, table_id table) {
+  return {errc::non_finite,
+          fmt::format("worker {} pushed a gradient of batch {} that is not finite: table '{}'",
+                      push.step.worker.value, push.step.batch.value, job.tables[table.value].name)};
+}
 
 } // namespace
 
@@ -104,7 +112,22 @@ result<void> keeper_store::apply(const apply_effect&, std::span<const push_reque
   return {};
 }
 
+result<void> keeper_store::check_finite(const push_request& push) const {
+  const auto is_finite = [](std::span<const float> values) {
+    return kernels::first_non_finite(values) == values.size();
+  };
+  for (const auto& x : push.pieces)
+    if (!is_finite({x.values.get(), x.where.count}))
+      return not_finite(job_, push, x.where.table);
+  for (const auto& x : push.rows)
+    if (!is_finite({x.values.get(), x.where.floats()}))
+      return not_finite(job_, push, x.where.table);
+  return {};
+}
+
 result<void> keeper_store::apply(const push_request& push) {
+  if (auto fine = check_finite(push); !fine)
+    return fine;
   std::vector<std::span<const float>> gradients(job_.tables.size());
   std::vector<std::span<const std::uint64_t>> keys(job_.tables.size());
   std::vector<std::vector<float>> whole(job_.tables.size());

@@ -31,7 +31,7 @@ public:
 
   result<void> check(const push_request& push) const override;
   result<void> check(const pull_request& pull) const override;
-  result<void> check_finite(const push_request&) const override { return {}; }
+  result<void> check_finite(const push_request& push) const override;
 
   result<void> apply(const apply_effect& effect,
                      std::span<const push_request* const> pushes) override;

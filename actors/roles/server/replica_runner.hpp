@@ -120,7 +120,8 @@ private:
   void loaded(std::uint64_t load, std::shared_ptr<value_store> values,
               std::vector<shard_partition> held);
   void load_failed(std::uint64_t load, const failure& why);
-  result<std::shared_ptr<value_store>> values_of(const std::vector<partition_image>& images) const;
+  void fill(std::uint64_t load, std::vector<shard_partition> held,
+            std::vector<partition_image> images);
   void restored(std::uint64_t load, const std::vector<partition_image>& images);
   void recalled(std::uint64_t load, local_ptr kept);
   void saved(const save_id& id, const result<checkpoint_part>& done);

@@ -84,7 +84,7 @@ void replica_runner::install(const member_id& from) {
   std::uint64_t whole = 0;
   for (const auto& each : *images)
     whole += content_bytes(each);
-  auto read = values_of(*images);
+  auto read = table_store::restored(host_.desired().job, *images, context_->pool, functions());
   log(log_level::info, fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
                                    1e-6 * static_cast<double>(copy.bytes()),
                                    1e-6 * static_cast<double>(whole), from.index));

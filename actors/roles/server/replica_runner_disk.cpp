@@ -15,23 +15,26 @@ namespace troupe {
 
 namespace {
 
-/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, and the
-/// server must report meanwhile.
+using shared_images = std::shared_ptr<const std::vector<partition_image>>;
+
+/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, as may a
+/// keeper's start, and the server must report meanwhile.
 using filler =
   caf::typed_actor<caf::replies_to<read_atom, job_spec,
                                    std::vector<partition_id>>::with<std::shared_ptr<value_store>>>;
 
 filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool,
                                  const server_functions& functions,
-                                 const std::optional<keeper_options>& keeper) {
-  return {[self, pool, functions, keeper](
+                                 const std::optional<keeper_options>& keeper,
+                                 const shared_images& images) {
+  return {[self, pool, functions, keeper, images](
             read_atom, const job_spec& job,
             const std::vector<partition_id>& here) -> caf::result<std::shared_ptr<value_store>> {
     self->quit();
     if (!keeper)
       return std::shared_ptr<value_store>{
         std::make_shared<table_store>(job, here, pool, functions)};
-    auto made = keeper_store::made(job, {}, *keeper, pool);
+    auto made = keeper_store::made(job, *images, *keeper, pool);
     if (!made)
       return to_caf(made.error());
     return *std::move(made);
@@ -83,22 +86,31 @@ void replica_runner::run(adopt_effect&, host_effects&) {
 // -- loading --
 
 void replica_runner::run(fill_effect& effect, host_effects&) {
+  std::vector<shard_partition> fresh;
+  for (const auto id : effect.partitions)
+    fresh.push_back({id, 0, std::vector<batch_set>(host_.desired().job.tables.size())});
+  fill(effect.load, std::move(fresh), {});
+}
+
+/// Makes a store, a keeper's with these images, on a thread of its own.
+void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
+                          std::vector<partition_image> images) {
   auto* self = context_->self;
-  const auto& job = host_.desired().job;
   const auto& options = context_->options;
+  const auto saved = std::make_shared<const std::vector<partition_image>>(std::move(images));
   const auto by =
     options.own_thread
-      ? self->spawn<caf::detached>(run_filler, context_->pool, functions(), options.keeper)
-      : self->spawn(run_filler, context_->pool, functions(), options.keeper);
-  self->request(by, storage_timeout, read_atom_v, job, effect.partitions)
+      ? self->spawn<caf::detached>(run_filler, context_->pool, functions(), options.keeper, saved)
+      : self->spawn(run_filler, context_->pool, functions(), options.keeper, saved);
+  std::vector<partition_id> partitions;
+  for (const auto& x : held)
+    partitions.push_back(x.partition);
+  self->request(by, storage_timeout, read_atom_v, host_.desired().job, std::move(partitions))
     .then(while_alive<std::shared_ptr<value_store>>(
-            [this, effect, tables = job.tables.size()](std::shared_ptr<value_store>& filled) {
-              std::vector<shard_partition> fresh;
-              for (const auto id : effect.partitions)
-                fresh.push_back({id, 0, std::vector<batch_set>(tables)});
-              loaded(effect.load, std::move(filled), std::move(fresh));
+            [this, load, held = std::move(held)](std::shared_ptr<value_store>& filled) {
+              loaded(load, std::move(filled), held);
             }),
-          while_alive<const caf::error>([this, load = effect.load](const caf::error& why) {
+          while_alive<const caf::error>([this, load](const caf::error& why) {
             load_failed(load, context_->options.keeper
                                 ? from_caf(why)
                                 : failure{errc::not_ready, "the partitions could not be filled"});
@@ -118,22 +130,12 @@ void replica_runner::run(restore_effect& effect, host_effects&) {
           }));
 }
 
-/// Makes the values of a checkpoint or of a copy.
-result<std::shared_ptr<value_store>>
-replica_runner::values_of(const std::vector<partition_image>& images) const {
-  const auto& job = host_.desired().job;
-  if (const auto& keeper = context_->options.keeper)
-    return keeper_store::made(job, images, *keeper, context_->pool);
-  auto read = table_store::restored(job, images, context_->pool, functions());
-  if (!read)
-    return read.error();
-  return std::shared_ptr<value_store>{*std::move(read)};
-}
-
 void replica_runner::restored(std::uint64_t load, const std::vector<partition_image>& images) {
   if (!host_.awaits_load(load))
     return;
-  auto read = values_of(images);
+  if (context_->options.keeper)
+    return fill(load, applied_of(images), images);
+  auto read = table_store::restored(host_.desired().job, images, context_->pool, functions());
   if (!read)
     return load_failed(load, read.error());
   loaded(load, *std::move(read), applied_of(images));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 namespace troupe::keeper_store_test {
@@ -202,6 +203,21 @@ TEST_CASE("a keeper that cannot save gives nothing to keep") {
   f.store->pin({{{0}, 1, {}}});
   REQUIRE(f.store->defect() != nullptr);
   CHECK(f.store->defect()->text == "the keeper of 'sums' failed: the disk of the keeper is full");
+}
+
+TEST_CASE("a push that is not finite never reaches the keeper, which goes on") {
+  fixture f;
+  auto push = f.push(7, 0, elements);
+  const auto wrong = f.pool->floats(elements);
+  std::fill_n(wrong.get(), elements, std::numeric_limits<float>::infinity());
+  push.pieces[0].values = wrong;
+  const auto refused = f.apply(push);
+  REQUIRE(!refused);
+  CHECK(refused.error()
+        == failure{errc::non_finite,
+                   "worker 0 pushed a gradient of batch 7 that is not finite: table 'sums'"});
+  CHECK(f.inner->batches == 0);
+  CHECK(f.apply(f.push(8, 0, elements)));
 }
 
 TEST_CASE("requests that do not fit the tables are refused before the keeper sees them") {
