@@ -54,6 +54,10 @@ result<void> run(const resize_options& options) {
   if (cluster->coordinator.port == 0)
     return {errc::invalid_argument, "the job in " + options.run_directory.string()
                                       + " has no servers: its workers add up among themselves"};
+  if (cluster->job.own_store)
+    return {errc::invalid_argument, "the job in " + options.run_directory.string()
+                                      + " has an own store, which is one server: no server can be "
+                                        "added or drained"};
   std::shared_ptr<const tls_context> tls;
   if (options.tls_directory) {
     auto loaded =

@@ -62,6 +62,7 @@ struct chaos_options {
   std::uint32_t seconds = 60;
   std::uint32_t replicas = 2;
   std::string sync = "asp";
+  std::string graph = "plain";
   std::optional<fs::path> program;
   std::optional<std::uint64_t> minimum;
   double rss_limit_mb = 512;
@@ -92,6 +93,11 @@ void check(const chaos_options& options) {
   const auto wrong = [](const char* option, const std::string& why) {
     throw CLI::ValidationError{option, why};
   };
+  const bool has_keeper = options.graph == "own-store";
+  if (has_keeper && (options.replicas > 1 || options.faults.servers > 1))
+    wrong("--graph", "an own store is one server: leave out --servers and --replicas");
+  if (has_keeper && options.sync != "asp")
+    wrong("--graph", "an own store is asp: leave out --sync");
   if (options.replicas > options.faults.servers)
     wrong("--replicas", fmt::format("{} replicas need as many --servers, not {}", options.replicas,
                                     options.faults.servers));
@@ -228,7 +234,7 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
   std::fflush(stdout);
   const auto& asked = options_.faults;
   cluster job{{*program, folder->path(), asked.servers, options_.replicas, asked.workers,
-               options_.sync, facts_.batches, step_ms_, facts_.checkpoints_kept},
+               options_.sync, options_.graph, facts_.batches, step_ms_, facts_.checkpoints_kept},
               hosts_ ? &*hosts_ : nullptr};
   auto followed = follow(job, interrupted);
   job.end();
@@ -316,6 +322,23 @@ CLI::Validator between(double least, double greatest) {
   return CLI::Validator{check, range};
 }
 
+void declare_job(CLI::App& words, chaos_options& options) {
+  words.add_option("--replicas", options.replicas, "Servers that hold each parameter")
+    ->check(between(1, 16))
+    ->capture_default_str();
+  words.add_option("--servers", options.faults.servers, "Servers")
+    ->check(between(1, 64))
+    ->capture_default_str();
+  words.add_option("--workers", options.faults.workers, "Workers")
+    ->check(between(1, 64))
+    ->capture_default_str();
+  words.add_option("--sync", options.sync, "bsp, ssp:S or asp")->capture_default_str();
+  words.add_option("--graph", options.graph, "Graph of count_batches")
+    ->check(
+      CLI::IsMember(std::vector<std::string>{"plain", "stage", "faults", "own-store", "codec"}))
+    ->capture_default_str();
+}
+
 } // namespace
 
 command chaos_command(CLI::App& app) {
@@ -341,16 +364,7 @@ command chaos_command(CLI::App& app) {
   words->add_flag("--full-disk", faults.full_disk, "No room for checkpoints; needs root");
   words->add_flag("--flip", faults.flip,
                   "Flip bits in checkpoints; with --replicas 1 servers are killed then");
-  words->add_option("--replicas", options->replicas, "Servers that hold each parameter")
-    ->check(between(1, 16))
-    ->capture_default_str();
-  words->add_option("--servers", faults.servers, "Servers")
-    ->check(between(1, 64))
-    ->capture_default_str();
-  words->add_option("--workers", faults.workers, "Workers")
-    ->check(between(1, 64))
-    ->capture_default_str();
-  words->add_option("--sync", options->sync, "bsp, ssp:S or asp")->capture_default_str();
+  declare_job(*words, *options);
   words
     ->add_option("--program", options->program,
                  "The program count_batches (default: beside this one)")
@@ -376,6 +390,12 @@ command chaos_command(CLI::App& app) {
     "(bench/faults/fault_matrix.py).");
   words->callback([options, words] {
     options->said = said_in(*words);
+    if (options->graph == "own-store") {
+      if (words->count("--servers") == 0)
+        options->faults.servers = 1;
+      if (words->count("--replicas") == 0)
+        options->replicas = 1;
+    }
     options->faults.long_faults = options->seconds >= long_run_seconds;
     check(*options);
   });

@@ -42,10 +42,8 @@ bool is_ready(const std::filesystem::path& output) {
 
 std::vector<std::string> cluster::words() const {
   std::vector<std::string> all{options_.program.string(),
-                               "--servers",
-                               std::to_string(options_.servers),
-                               "--replicas",
-                               std::to_string(options_.replicas),
+                               "--graph",
+                               options_.graph,
                                "--workers",
                                std::to_string(options_.workers),
                                "--sync",
@@ -64,6 +62,9 @@ std::vector<std::string> cluster::words() const {
                                std::to_string(options_.keep),
                                "--checkpoint",
                                checkpoints().string()};
+  if (options_.graph != "own-store")
+    all.insert(all.end(), {"--servers", std::to_string(options_.servers), "--replicas",
+                           std::to_string(options_.replicas)});
   for (std::uint32_t i = 0; i < options_.workers; ++i)
     all.insert(all.end(), {"--slow", fmt::format("{}:{}", i, options_.step_ms)});
   if (hosts_ != nullptr)

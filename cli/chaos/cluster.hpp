@@ -23,6 +23,7 @@ struct cluster_options {
   std::uint32_t replicas = 2;
   std::uint32_t workers = 4;
   std::string sync = "asp";
+  std::string graph = "plain"; ///< Value of --graph. An own store has one server.
   std::uint64_t batches = 0;
   std::uint64_t step_ms = 10; ///< Least time of a worker for a batch.
   std::uint64_t keep = 5;     ///< Number of checkpoints to keep.
