@@ -232,7 +232,7 @@ def check_quotes(path, lines):
 RULES = [check_shape, check_words, check_header, check_decider, check_layers,
          check_private, check_functions, check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
-            for path in (ROOT / "examples").glob("*/main.cpp")]
+            for path in (ROOT / "examples").glob("*/*.cpp")]
 
 # (path, text, part of the message) for each way to fail.
 VIOLATIONS = [

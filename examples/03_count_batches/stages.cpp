@@ -2,6 +2,8 @@
 
 #include "actors/protocol/worker/stage.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -45,6 +47,10 @@ public:
         effects.forward(what);
       if (is_due && kind_ == "rename")
         what.push->step.batch.value += 1'000;
+      if (is_due && kind_ == "nan")
+        put_nan(*what.push);
+      if (is_due && kind_ == "silent")
+        return;
       if (is_due && kind_ == "throw")
         throw std::runtime_error{"a stage that fails on purpose"};
       pass_through::ask(from, std::move(what), now, effects);
@@ -52,6 +58,15 @@ public:
   }
 
 private:
+  /// Values are borrowed, so they are replaced.
+  static void put_nan(troupe::push_request& push) {
+    auto& [where, values] = push.pieces.at(0);
+    const std::shared_ptr<float[]> wrong{new float[where.count]};
+    std::copy_n(values.get(), where.count, wrong.get());
+    wrong[0] = std::numeric_limits<float>::quiet_NaN();
+    values = {wrong, wrong.get()};
+  }
+
   std::string kind_;
   int pushes_ = 0;
   std::optional<std::pair<request_token, request>> held_;
@@ -59,17 +74,23 @@ private:
 
 } // namespace
 
-std::vector<std::string> stage_names() {
-  return {"none", "plain", "swallow", "double", "rename", "reorder", "throw"};
+std::vector<std::string> mistakes() {
+  return {"swallow", "double", "rename", "reorder", "throw", "nan", "nan-push", "silent"};
 }
 
-troupe::stage_list stages_of(const std::string& name) {
-  if (name == "none")
+troupe::stage_list stages_of(const std::string& graph) {
+  if (graph == "stage")
+    return {troupe::own_stage("plain", {.pure = true}, [] { return std::make_unique<plain>(); })};
+  if (graph == "nan-push")
+    return {
+      troupe::map_push("nan", [](const troupe::push_info& push, troupe::mutable_tensors gradient) {
+        if (push.batch.value % 10 == 9)
+          gradient[0][0] = std::numeric_limits<float>::quiet_NaN();
+      })};
+  const auto wrong = mistakes();
+  if (std::ranges::find(wrong, graph) == wrong.end())
     return {};
-  if (name == "plain")
-    return {troupe::own_stage("plain", {.pure = true},
-                              [] { return std::make_unique<plain>(); })};
-  return {troupe::own_stage(name, {}, [name] { return std::make_unique<mistaken>(name); })};
+  return {troupe::own_stage(graph, {}, [graph] { return std::make_unique<mistaken>(graph); })};
 }
 
 } // namespace count_batches

@@ -1,4 +1,4 @@
-// Stages for tests: one passes everything on, each of the others breaks a rule of stages.
+// Stages that pass everything on, and stages that each break a rule of stages.
 #pragma once
 
 #include "actors/graph/nodes/path.hpp"
@@ -8,9 +8,10 @@
 
 namespace count_batches {
 
-std::vector<std::string> stage_names();
+/// Returns the names of stages with a mistake.
+std::vector<std::string> mistakes();
 
-/// Returns the stage of this name, and an empty list for "none".
-troupe::stage_list stages_of(const std::string& name);
+/// Returns the stage of a graph of this name; an empty list if it has none of its own.
+troupe::stage_list stages_of(const std::string& graph);
 
 } // namespace count_batches
