@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -19,6 +20,9 @@ struct process_name {
 };
 
 inline process_name process_of(const member_id& who) { return {who.role, who.index}; }
+
+/// The nodes of a graph, and the role of their processes: "worker", "server" or "launcher".
+using node_roles = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns "server 0", "worker 3", "launcher 0"; coordinator 0 is "coordinator", a standby
 /// "coordinator 1".

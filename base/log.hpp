@@ -1,5 +1,5 @@
 // Writes a process's log through spdlog, a line for each text:
-// "2026-11-22T22:23:08.123 info worker 1: starts, pid 17", in local time.
+// "2026-11-22T22:23:08.123 info worker 1: starts as learners:1, pid 17", in local time.
 #pragma once
 
 #include "base/error.hpp"

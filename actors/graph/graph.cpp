@@ -1,5 +1,6 @@
 #include "actors/graph/graph.hpp"
 
+#include "actors/graph/options/options.hpp"
 #include "base/quote.hpp"
 
 #include "fmt/format.h"
@@ -47,6 +48,9 @@ void graph::note_name(const std::string& name, std::string_view what) {
   else if (name.size() > node_name_max)
     note_mistake(fmt::format("the name of the {} {} has {} characters: use at most {}", what,
                              quote(name), name.size(), node_name_max));
+  else if (role_named(name))
+    note_mistake(fmt::format("{} is the name of a role on the command line: rename the {}",
+                             quote(name), what));
   else if (std::ranges::find(names_, name) != names_.end())
     note_mistake(fmt::format("two parts of the graph are named {}: rename one", quote(name)));
   names_.push_back(name);

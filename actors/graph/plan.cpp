@@ -2,6 +2,7 @@
 
 #include "actors/graph/option_fields.hpp"
 #include "actors/graph/options/compression_flags.hpp"
+#include "base/quote.hpp"
 #include "storage/job_difference.hpp"
 
 #include "fmt/format.h"
@@ -57,6 +58,23 @@ void take_nodes(const graph& described, plan& made) {
   }
 }
 
+/// Finds the processes that options name by a node.
+result<void> name_processes(plan& made) {
+  for (const auto& named : std::exchange(made.options.by_node, {})) {
+    const bool is_worker = named.node == made.workers_name;
+    const bool is_server = named.node == made.store_name && made.has_servers();
+    if (!is_worker && (!is_server || named.option == "--slow"))
+      return {errc::invalid_argument,
+              fmt::format("{}: {} has no processes of the name {}: name {}{}", named.option,
+                          made.program, quote(named.node), made.workers_name,
+                          !made.has_servers()        ? ""
+                          : named.option == "--slow" ? ""
+                                                     : " or " + made.store_name)};
+    add_process(named, is_worker ? role::worker : role::server, made.options);
+  }
+  return {};
+}
+
 void fill_job(const graph& described, plan& made) {
   const auto& options = made.options;
   auto& job = made.job;
@@ -79,6 +97,8 @@ void fill_job(const graph& described, plan& made) {
   job.epochs = options.epochs;
 }
 
+std::uint64_t unsigned_of(std::int64_t x) { return x < 0 ? 0 : static_cast<std::uint64_t>(x); }
+
 /// Checks fields that a program may set to any value; the command line checks its own.
 result<void> check_ranges(const plan& what) {
   const auto& store = what.options.servers;
@@ -98,11 +118,26 @@ result<void> check_ranges(const plan& what) {
     {what.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
     {what.workers_name, "workers::ahead", source.ahead, 0, 2},
     {what.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
+    {what.store_name, "supervision::crashes_max", unsigned_of(store.on_death.crashes_max), 1, 1000},
+    {what.workers_name, "supervision::crashes_max", unsigned_of(source.on_death.crashes_max), 1,
+     1000},
+    {what.store_name, "supervision::window", unsigned_of(store.on_death.window.count()), 1,
+     1'000'000},
+    {what.workers_name, "supervision::window", unsigned_of(source.on_death.window.count()), 1,
+     1'000'000},
   };
   for (const auto& [node, name, value, least, greatest] : checked)
     if (value < least || value > greatest)
       return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
                                                   name, value, least, greatest)};
+  if (store.on_death.then == outcome::leave_out)
+    return {errc::invalid_argument,
+            what.store_name + ": a job cannot go on without a part of its tables, so on_death.then "
+                              "must be fail_job"};
+  if (source.on_death.then == outcome::leave_out && what.store == store_kind::all_reduce)
+    return {errc::invalid_argument,
+            what.workers_name + ": an all-reduce waits for all workers, so on_death.then must be "
+                                "fail_job"};
   for (const auto& table : what.job.tables)
     if (what.has_servers() && table.sync.mode == consistency_mode::hogwild)
       return {errc::invalid_argument,
@@ -223,6 +258,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   made.options = options;
   made.functions = functions;
   take_nodes(described, made);
+  if (auto named = name_processes(made); !named)
+    return named.error();
   fill_job(described, made);
   made.remarks = described.remarks();
   made.files = described.files();
@@ -250,6 +287,14 @@ result<plan> lower(const std::string& program, const graph& described, const run
     return compression.error();
   made.compression = *std::move(compression);
   return made;
+}
+
+node_roles node_roles_of(const plan& what) {
+  node_roles roles{{what.workers_name, "worker"},
+                   {what.store_name, what.has_servers() ? "server" : "worker"}};
+  if (!what.evaluator_name.empty())
+    roles.emplace_back(what.evaluator_name, "launcher");
+  return roles;
 }
 
 std::string graph_difference(const job_spec& theirs, const job_spec& mine) {

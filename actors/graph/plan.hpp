@@ -50,6 +50,9 @@ struct plan {
   }
 };
 
+/// Returns the nodes of a plan: first that of the workers, then the store.
+node_roles node_roles_of(const plan& what);
+
 /// Makes the plan. `functions`: those of the program. Errors: invalid_argument (wrong wiring, nodes
 /// that contradict each other or the way to run, an option that has no effect on this graph, and a
 /// function that the program lacks), in one line.

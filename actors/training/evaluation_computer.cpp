@@ -31,6 +31,7 @@ constexpr auto taken_names = std::to_array<std::string_view>({
   "event",
   "idle_seconds",
   "lines",
+  "nodes",
   "longest_pause_ms",
   "loss",
   "loss_curve",

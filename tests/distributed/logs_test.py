@@ -30,7 +30,10 @@ class Logs(cluster.ClusterTest):
             for line in text.splitlines():
                 self.assertRegex(line, LINE)
             if name != "console":
-                self.assertRegex(text, f" info {name.replace('-', ' ')}: starts, pid \\d+\n")
+                node = {"w": " as learners:", "s": " as model:", "c": ""}[name[0]]
+                index = name.partition("-")[2] if node else ""
+                self.assertRegex(text, f" info {name.replace('-', ' ')}: starts{node}{index}, "
+                                 r"pid \d+\n")
                 self.assertTrue(text.endswith(": ends\n"), text)
         console = run.logs["console"].splitlines()
         self.assertIn(" info launcher: ", console[0])
@@ -61,7 +64,7 @@ class Logs(cluster.ClusterTest):
             full.truncate(LIMIT)
         run = self.finish("--run-dir", self.home / "run", processes=False)
         self.assertEqual((directory / "worker-1.log.1").stat().st_size, LIMIT)
-        self.assertRegex(run.logs["worker-1"], "^2.* info worker 1: starts, pid ")
+        self.assertRegex(run.logs["worker-1"], "^2.* info worker 1: starts as learners:1, pid ")
         self.assertLess((directory / "worker-1.log").stat().st_size, 10_000)
 
     def test_a_pipe_in_the_place_of_a_log(self):

@@ -94,7 +94,7 @@ class Waits(cluster.ClusterTest):
             (logs / f"{name}.log").symlink_to("/dev/full")
         run = self.begin(2000, "--run-dir", self.home / "run", processes=False)
         await_wait(run, "worker 1: cannot write its log: No space left on device; it would say: "
-                   r"starts, pid \d+")
+                   r"starts as counters:1, pid \d+")
         self.end(run)
 
     def test_a_worker_that_does_not_come(self):

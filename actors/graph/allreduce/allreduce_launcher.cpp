@@ -53,8 +53,8 @@ constexpr std::chrono::seconds stop_max{30};
 class allreduce_launcher {
 public:
   allreduce_launcher(const plan& what, std::vector<std::string> command)
-      : plan_(what), command_(std::move(command)), job_(what.job), statistics_(job_),
-        console_(name_) {}
+      : plan_(what), command_(std::move(command)), job_(what.job),
+        statistics_(job_, node_roles_of(plan_)), console_(name_) {}
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
@@ -140,7 +140,9 @@ private:
     heard_.resize(job_.workers);
     looked_at_ = steady_now();
     supervisor_.emplace(
-      supervisor_options{.command = command_, .run_directory = options_.run_directory});
+      supervisor_options{.command = command_,
+                         .run_directory = options_.run_directory,
+                         .on_death = {{role::worker, options_.workers.on_death}}});
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank)
       required(supervisor_->start(
         {role::worker, rank}, memory_ ? memory_->descriptor() : listeners_[rank], steady_now()));

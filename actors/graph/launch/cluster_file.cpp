@@ -32,6 +32,7 @@ cluster_file cluster_file_of(const plan& what) {
   made.stragglers = what.options.workers.stragglers;
   made.straggler_time_scale = what.options.workers.straggler_time_scale;
   made.resume = what.options.resume || what.options.import_file;
+  made.nodes = node_roles_of(what);
   return made;
 }
 
@@ -54,6 +55,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"stragglers", what.stragglers ? nlohmann::json(static_cast<int>(*what.stragglers)) : nullptr},
     {"straggler_time_scale", what.straggler_time_scale},
     {"resume", what.resume},
+    {"nodes", what.nodes},
   };
   if (what.coordinator.port != 0)
     document["coordinator"] = to_string(what.coordinator);
@@ -98,6 +100,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
       what.stragglers = static_cast<straggler_measure>(measure.get<int>());
     what.straggler_time_scale = document.at("straggler_time_scale");
     what.resume = document.at("resume");
+    what.nodes = document.at("nodes").get<node_roles>();
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return {errc::malformed, path.string() + " is damaged: a launcher writes other content"};

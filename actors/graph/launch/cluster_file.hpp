@@ -33,6 +33,7 @@ struct cluster_file {
   double straggler_time_scale = 1;
 
   bool resume = false;
+  node_roles nodes; ///< Of the graph, for logs.
 };
 
 /// Returns the file of a plan, without places: those are the launcher's.

@@ -22,7 +22,10 @@ std::set<std::uint32_t> servers_elsewhere(const run_options& options) {
 host_processes::host_processes(const run_options& options, std::vector<std::string> command)
     : options_(options), members_(processes_here(options)), elsewhere_(servers_elsewhere(options)),
       standbys_(options.standbys), kills_(options.kills),
-      supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
+      supervisor_({.command = std::move(command),
+                   .run_directory = options.run_directory,
+                   .on_death = {{role::server, options.servers.on_death},
+                                {role::worker, options.workers.on_death}}}) {}
 
 result<void> host_processes::start(int listener, time_point now) {
   for (std::uint32_t i = 0; listener >= 0 && i <= standbys_; ++i)

@@ -58,8 +58,8 @@ struct evaluation_inbox {
 class launcher {
 public:
   launcher(const plan& what, std::vector<std::string> command)
-      : plan_(what), command_(std::move(command)), job_(what.job), statistics_(job_),
-        console_(name_) {}
+      : plan_(what), command_(std::move(command)), job_(what.job),
+        statistics_(job_, node_roles_of(plan_)), console_(name_) {}
 
   ~launcher() {
     if (evaluator_ && is_simulated())

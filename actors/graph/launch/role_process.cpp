@@ -262,11 +262,21 @@ void run_worker_process(child_process& self, const plan& what) {
   self.wait_for(built.workers);
 }
 
+/// Returns "starts as learners:1, pid 17", or without a name for a process that no node has.
+std::string start_text(const child_identity& who, const cluster_file& cluster) {
+  const auto role = to_string(process_name{who.self.role, 0});
+  const auto node =
+    std::ranges::find_if(cluster.nodes, [&](const auto& x) { return role == x.second + " 0"; });
+  const auto name =
+    node == cluster.nodes.end() ? "" : fmt::format(" as {}:{}", node->first, who.self.index);
+  return fmt::format("starts{}, pid {}", name, getpid());
+}
+
 /// Plays the role and ends the process. Waiting for idle actors would only risk a hang.
 [[noreturn]] void run_role(child_process& self, const child_identity& who,
                            const run_options& options, const plan* what) {
   try {
-    self.log(log_level::info, fmt::format("starts, pid {}", getpid()));
+    self.log(log_level::info, start_text(who, self.cluster));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options, what); break;
@@ -305,7 +315,7 @@ int run_child(const child_identity& who, const run_options& options,
     const auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what && what->store == store_kind::all_reduce) {
       const auto log = voice.log();
-      log(log_level::info, fmt::format("starts, pid {}", getpid()));
+      log(log_level::info, start_text(who, *cluster));
       if (auto done = run_rank(who, *cluster, *what, log, voice.waits()); !done)
         voice.give_up(done.error().text);
       log(log_level::info, "ends");

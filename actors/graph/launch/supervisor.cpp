@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -97,7 +98,9 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
 std::vector<std::string> supervisor::notices(time_point now) {
   for (const auto& each : pipe_.read())
     notices_.take(each, now);
-  return notices_.lines(now);
+  auto lines = notices_.lines(now);
+  std::ranges::move(std::exchange(told_, {}), std::back_inserter(lines));
+  return lines;
 }
 
 std::vector<supervisor::loss> supervisor::tick(time_point now) {
@@ -156,8 +159,8 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
 /// Counts a failed start as a quick death: a resource such as memory may soon be free again.
 void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
   what.start_at.reset();
-  if (++what.quick_deaths >= options_.deaths_max) {
-    failed_ = to_string(who) + " cannot be started again: " + why.text;
+  if (++what.quick_deaths >= rules_of(who.role).crashes_max) {
+    end_restarts(who, what, to_string(who) + " cannot be started again: " + why.text);
     return;
   }
   set_pause(what);
@@ -173,21 +176,40 @@ void supervisor::set_pause(process& what) const {
 /// Counts the deaths that were not requested. Returns whether there were too many.
 bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
                           const std::string& how) {
+  // The coordinator ended the process with status 0, mostly with the whole job. SIGKILL comes from
+  // outside. Other ends come from the process itself, which will repeat them.
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return false;
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
   what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  // SIGKILL comes from outside, and status 0 from the coordinator, which ended the process. Other
-  // ends come from the process itself, which will repeat them.
-  const bool told = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!told && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
     what.crashes.push_back(now);
-  std::erase_if(what.crashes, [&](time_point at) { return now - at > options_.crash_window; });
+  const auto rules = rules_of(who.role);
+  std::erase_if(what.crashes, [&](time_point at) { return now - at > rules.window; });
   const auto deaths =
     std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
-  if (deaths < static_cast<std::size_t>(options_.deaths_max))
+  if (deaths < static_cast<std::size_t>(rules.crashes_max))
     return false;
-  failed_ = to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how
-            + "): " + last_words(who);
+  end_restarts(who, what,
+               to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how
+                 + "): " + last_words(who));
   return true;
+}
+
+supervision supervisor::rules_of(role as) const {
+  const auto found = options_.on_death.find(as);
+  return found == options_.on_death.end() ? supervision{} : found->second;
+}
+
+/// Leaves the process out or, if that is not wanted or no process of its role is left, gives up.
+void supervisor::end_restarts(process_name who, process& what, const std::string& why) {
+  what.left_out = true;
+  const bool others = std::ranges::any_of(
+    processes_, [&](const auto& x) { return x.first.role == who.role && !x.second.left_out; });
+  if (rules_of(who.role).then == outcome::leave_out && others)
+    told_.push_back(why + "; the job goes on without it");
+  else
+    failed_ = why;
 }
 
 std::string supervisor::last_words(process_name who) const {

@@ -4,6 +4,7 @@
 
 #include "actors/graph/launch/notice_board.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/graph/nodes/supervision.hpp"
 #include "actors/process_name.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -37,10 +38,9 @@ struct supervisor_options {
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
   std::chrono::milliseconds pause_max{5000};
-  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL or with status 0)
-  /// within crash_window, after which the job is given up.
-  int deaths_max = 6;
-  std::chrono::minutes crash_window{2};
+  /// For processes of a role; a role without an entry has the default. Quick deaths and failed
+  /// starts in a row count, and crashes: any end but by SIGKILL or with status 0.
+  std::map<role, supervision> on_death = {};
   /// Pause before a new start of a process that ended with status 0 although the job goes on. The
   /// coordinator ends a process in this way if it was silent and declared lost.
   std::chrono::milliseconds clean_end_pause{1000};
@@ -103,6 +103,7 @@ private:
     std::chrono::milliseconds pause{0};
     int quick_deaths = 0; ///< In a row, including failed starts.
     std::vector<time_point> crashes;
+    bool left_out = false; ///< It is not started again, and the job goes on.
   };
 
   result<void> launch(process_name who, process& what, time_point now);
@@ -110,11 +111,14 @@ private:
              std::vector<loss>& losses);
   void start_failed(process_name who, process& what, const failure& why, time_point now);
   void set_pause(process& what) const;
+  supervision rules_of(role as) const;
+  void end_restarts(process_name who, process& what, const std::string& why);
   bool gives_up(process_name who, process& what, int status, time_point now,
                 const std::string& how);
   std::string last_words(process_name who) const;
 
   supervisor_options options_;
+  std::vector<std::string> told_; ///< Lines for notices().
   notice_pipe pipe_;
   notice_board notices_;
   std::uint64_t out_of_memory_kills_; ///< The count when a process ended last.

@@ -2,6 +2,7 @@
 // fields of a node are those that the command line can set (run_options::store and the like).
 #pragma once
 
+#include "actors/graph/nodes/supervision.hpp"
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/protocol/worker/read_target.hpp"
@@ -38,6 +39,7 @@ struct servers {
   std::uint64_t verify_replicas = 0;
   checkpoint_options checkpoints = {};
   std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
+  supervision on_death = {};
 };
 
 /// The memory of one process, to which all workers write in place (hogwild). A batch counts at
@@ -58,6 +60,7 @@ struct own_store {
   std::vector<table_spec> tables = {}; ///< What the keeper reads. They are asp, without optimisers.
   keeper_factory make = {};            ///< Called in the server's process: load data there.
   checkpoint_options checkpoints = {};
+  supervision on_death = {};
 };
 
 enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store };
@@ -78,6 +81,7 @@ public:
     fields_.tables = std::move(what.tables);
     fields_.checkpoints = what.checkpoints;
     fields_.count = 1;
+    fields_.on_death = what.on_death;
   }
 
   store_kind kind() const { return kind_; }
@@ -150,6 +154,7 @@ struct workers {
   /// The strongest measure against a slow worker; nullopt: workers' speeds are not compared.
   std::optional<straggler_measure> stragglers = straggler_measure::evicted;
   double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
+  supervision on_death = {};
 };
 
 /// An evaluation of the parameters after each epoch, in the launcher.

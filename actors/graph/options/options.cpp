@@ -37,14 +37,15 @@ auto parsed_by(const char* option, Parse parse, Store store) {
   };
 }
 
-result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std::string& text) {
+/// Parses "learners:1". Returns nullopt if it is not a name with a number.
+std::optional<named_process> parse_named(const char* option, const std::string& text) {
   const auto colon = text.find(':');
-  const auto worker = number_from<std::uint32_t>(text.substr(0, colon));
-  const auto pause =
-    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
-  if (!worker || !pause)
-    return {errc::invalid_argument, quote(text) + " is not WORKER:MILLISECONDS, such as 2:50"};
-  return std::pair{*worker, std::chrono::milliseconds{*pause}};
+  if (colon == std::string::npos || colon == 0)
+    return std::nullopt;
+  const auto index = number_from<std::uint32_t>(text.substr(colon + 1));
+  if (!index)
+    return std::nullopt;
+  return named_process{option, text.substr(0, colon), *index, {}};
 }
 
 result<read_target> parse_read_target(const std::string& text) {
@@ -88,32 +89,80 @@ CLI::Validator between(Number least, Number greatest) {
 
 } // namespace
 
-result<process_name> parse_process(const std::string& text) {
-  const auto colon = text.find(':');
-  const auto kind = text.substr(0, colon);
-  const auto index =
-    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
-  const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
-  if (!known || !index)
-    return {errc::invalid_argument,
-            quote(text) + " is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
-  return process_name{kind == "server"   ? role::server
-                      : kind == "worker" ? role::worker
-                                         : role::coordinator,
-                      *index};
+std::optional<role> role_named(std::string_view name) {
+  if (name == "worker")
+    return role::worker;
+  if (name == "server")
+    return role::server;
+  return name == "coordinator" ? std::optional{role::coordinator} : std::nullopt;
 }
 
-result<kill_plan> parse_kill(const std::string& text) {
+result<process_name> parse_process(const std::string& text) {
+  const auto named = parse_named("", text);
+  const auto as = named ? role_named(named->node) : std::nullopt;
+  if (!as)
+    return {errc::invalid_argument,
+            quote(text) + " is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
+  return process_name{*as, named->index};
+}
+
+void add_process(const named_process& what, role as, run_options& options) {
+  const process_name who{as, what.index};
+  if (what.option == "--here")
+    options.here.push_back(who);
+  else if (what.option == "--kill")
+    options.kills.push_back({who, what.time});
+  else
+    options.slow_workers.emplace(what.index, what.time);
+}
+
+namespace {
+
+/// Takes a process of --here, --kill or --slow, which has a role or the name of a node. `text`:
+/// the whole value.
+void take_process(const char* option, const std::string& text, const std::string& process,
+                  std::chrono::milliseconds time, const char* shape, run_options& options) {
+  auto named = parse_named(option, process);
+  if (!named)
+    throw CLI::ValidationError{option, quote(text) + " is not " + shape};
+  named->time = time;
+  if (const auto as = role_named(named->node))
+    add_process(*named, *as, options);
+  else
+    options.by_node.push_back(*std::move(named));
+}
+
+void take_here(const std::string& text, run_options& options) {
+  take_process("--here", text, text, {}, "NAME:INDEX, such as worker:1, server:0 or learners:1",
+               options);
+}
+
+void take_slow(const std::string& text, run_options& options) {
+  constexpr auto shape = "WORKER:MILLISECONDS, such as 2:50 or learners:2:50";
+  const auto colon = text.rfind(':');
+  const auto pause =
+    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
+  auto worker = text.substr(0, colon);
+  if (number_from<std::uint32_t>(worker))
+    worker = "worker:" + worker;
+  if (!pause
+      || (role_named(worker.substr(0, worker.find(':'))).value_or(role::worker) != role::worker))
+    throw CLI::ValidationError{"--slow", quote(text) + " is not " + shape};
+  take_process("--slow", text, worker, std::chrono::milliseconds{*pause}, shape, options);
+}
+
+void take_kill(const std::string& text, run_options& options) {
+  constexpr auto shape = "NAME:INDEX@SECONDS, such as worker:1@3 or learners:1@3";
   const auto at = text.find('@');
   const auto seconds =
     at == std::string::npos ? std::nullopt : number_from<double>(text.substr(at + 1));
   if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
-    return {errc::invalid_argument, quote(text) + " is not ROLE:INDEX@SECONDS, such as worker:1@3"};
-  auto who = parse_process(text.substr(0, at));
-  if (!who)
-    return who.error();
-  return kill_plan{*who, std::chrono::milliseconds{std::llround(*seconds * 1000)}};
+    throw CLI::ValidationError{"--kill", quote(text) + " is not " + shape};
+  take_process("--kill", text, text.substr(0, at),
+               std::chrono::milliseconds{std::llround(*seconds * 1000)}, shape, options);
 }
+
+} // namespace
 
 result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
   const auto unit_at = text.find_first_not_of("0123456789.");
@@ -194,17 +243,18 @@ static CLI::App* declare_faults(CLI::App& app, run_options& options) {
     "--slow",
     [&](const std::vector<std::string>& texts) {
       for (const auto& text : texts)
-        parsed_by("--slow", parse_slow,
-                  [&](const auto& x) { options.slow_workers.insert(x); })(text);
+        take_slow(text, options);
     },
-    "WORKER:MS: a straggler, that much slower in each step (repeatable)");
+    "WORKER:MS: a straggler, that much slower in each step (repeatable). WORKER: its index, or the "
+    "name of its node and the index, such as learners:0:16");
   faults->add_option_function<std::vector<std::string>>(
     "--kill",
     [&](const std::vector<std::string>& texts) {
       for (const auto& text : texts)
-        parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
+        take_kill(text, options);
     },
-    "ROLE:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable)");
+    "NAME:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable). NAME: "
+    "a role (worker, server, coordinator) or a node of the graph");
   faults->add_flag_callback(
     "--no-key-cache,--no-key-book", [&] { options.key_cache = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
@@ -409,10 +459,10 @@ void declare(CLI::App& app, run_options& options) {
       "--here",
       [&](const std::vector<std::string>& texts) {
         for (const auto& text : texts)
-          parsed_by("--here", parse_process,
-                    [&](process_name x) { options.here.push_back(x); })(text);
+          take_here(text, options);
       },
-      "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
+      "Servers and workers that run on this host, by role or node, such as worker:2,server:1 or "
+      "learners:2,model:1 (default: all)")
     ->delimiter(',');
   cluster->add_option_function<std::string>(
     "--coordinator-store",

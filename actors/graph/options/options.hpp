@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,16 @@ namespace troupe {
 struct kill_plan {
   process_name who;
   std::chrono::milliseconds after{0};
+};
+
+/// A process that --here, --kill or --slow names by its node, such as learners:1.
+struct named_process {
+  std::string option; ///< "--kill".
+  std::string node;
+  std::uint32_t index = 0;
+  std::chrono::milliseconds time{0}; ///< --kill: time of training; --slow: time of a step.
+
+  bool operator==(const named_process&) const = default;
 };
 
 /// Most workers of a process: this many can die at once without a death being forgotten.
@@ -90,6 +101,9 @@ struct run_options {
   bool dot = false;         ///< Only prints the graph for graphviz.
   bool dry_run = false;     ///< Only checks options, files and addresses.
 
+  /// Processes that options name by nodes; lower() adds them to `here`, `kills`, `slow_workers`.
+  std::vector<named_process> by_node;
+
   std::set<std::string> given; ///< Names of the options that the command line had.
 
   /// Returns the mode that was asked for, else the mode that fits the consistency.
@@ -120,9 +134,13 @@ result<void> validate(const run_options& options);
 result<void> check_outputs(const run_options& options,
                            const std::vector<std::filesystem::path>& inputs = {});
 
-/// Parses "worker:1@3": the process and the seconds.
-result<kill_plan> parse_kill(const std::string& text);
-/// Parses "worker:1".
+/// Returns the role of this name: "worker", "server" or "coordinator".
+std::optional<role> role_named(std::string_view name);
+/// Adds a process that an option named to `here`, `kills` or `slow_workers`. Requires: --slow has a
+/// worker.
+void add_process(const named_process& what, role as, run_options& options);
+
+/// Parses "worker:1": a role and the index of its process.
 result<process_name> parse_process(const std::string& text);
 /// A period of time or of clocks: "2s", "500ms", "1m" or "200k" (clocks).
 struct checkpoint_period {

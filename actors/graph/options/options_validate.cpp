@@ -161,7 +161,7 @@ result<void> check_places(const run_options& options) {
   if (options.join && serves && !options.checkpoint_directory)
     return wrong("--join with a server needs --checkpoint DIR: the same directory as on the main "
                  "host, on a file system that both share");
-  if (options.join && options.here.empty())
+  if (options.join && options.here.empty() && options.by_node.empty())
     return wrong("--join needs --here: say which servers and workers run on this host");
   if (options.resume && !options.checkpoint_directory && options.run_directory.empty())
     return wrong(is_one_process(options)

@@ -165,14 +165,18 @@ std::string bar_line(const progress_snapshot& x, std::size_t columns, bool color
   return assemble({{before, bold}, {"[" + bar + "]", green}, {after, plain}}, columns, color);
 }
 
-std::string process_line(const process_progress& x, std::size_t name_width, std::size_t columns,
-                         bool color) {
+std::string process_line(const process_progress& x, std::size_t name_width, std::size_t node_width,
+                         std::size_t columns, bool color) {
   span_of_line state = state_of(x);
   state.text = fmt::format("{:<9}", state.text);
   std::string rest = fmt::format("  {:<16}{:>12}", x.detail, megabytes_text(x.bytes_per_second));
   if (x.rss_bytes > 0)
     rest += fmt::format("{:>9.0f} MB", static_cast<double>(x.rss_bytes) / 1e6);
-  line_spans spans{{fmt::format("  {:<{}}  ", x.name, name_width), plain}, state, {rest, plain}};
+  line_spans spans{{fmt::format("  {:<{}}  ", x.name, name_width), plain}};
+  if (node_width > 0)
+    spans.push_back({fmt::format("{:<{}}  ", x.node, node_width), dim});
+  spans.push_back(state);
+  spans.push_back({rest, plain});
   if (x.starts > 1)
     spans.push_back({fmt::format("  restarts {}", x.starts - 1), yellow});
   return assemble(spans, columns, color);
@@ -223,11 +227,13 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
     line += (line.empty() ? "" : "  ") + figure;
   }
   lines.push_back(assemble({{line, plain}}, columns, color));
-  std::size_t name_width = 0;
-  for (const process_progress& process : snapshot.processes)
+  std::size_t name_width = 0, node_width = 0;
+  for (const process_progress& process : snapshot.processes) {
     name_width = std::max(name_width, process.name.size());
+    node_width = std::max(node_width, process.node.size());
+  }
   for (const process_progress& process : snapshot.processes)
-    lines.push_back(process_line(process, name_width, columns, color));
+    lines.push_back(process_line(process, name_width, node_width, columns, color));
   return lines;
 }
 

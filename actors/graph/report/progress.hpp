@@ -25,6 +25,7 @@ struct process_progress {
   double bytes_per_second = 0.0; ///< Values sent and received, before any compression.
   std::uint64_t rss_bytes = 0;   ///< Peak resident memory.
   bool is_coordinator = false;
+  std::string node = {}; ///< The node of the graph; empty: it has none.
 
   bool operator==(const process_progress&) const = default;
 };

@@ -104,7 +104,8 @@ std::uint64_t run_statistics::incarnation::activity() const {
          + server.total(&server_counters::bytes_received);
 }
 
-run_statistics::run_statistics(const job_spec& job) : job_(job) {}
+run_statistics::run_statistics(const job_spec& job, node_roles nodes)
+    : job_(job), nodes_(std::move(nodes)) {}
 
 void run_statistics::job_started(time_point now) { started_at_ = now; }
 
@@ -369,6 +370,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
       continue;
     process_progress line;
     line.name = key_of(key);
+    line.node = node_of(key.role);
     line.dead = owner.dead;
     line.is_coordinator = key.role == role::coordinator;
     line.starts = owner.starts;
@@ -390,6 +392,12 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     all.processes.push_back(std::move(line));
   }
   return all;
+}
+
+/// Returns the first node whose processes have this role; empty: there is none.
+std::string run_statistics::node_of(role as) const {
+  const auto found = std::ranges::find(nodes_, role_name(as), &node_roles::value_type::second);
+  return found == nodes_.end() ? "" : found->first;
 }
 
 namespace {
@@ -498,6 +506,9 @@ void run_statistics::put_notes(json& all) const {
 std::string run_statistics::to_json(const std::string& command) const {
   json all;
   all["command"] = printable(command, command.size());
+  all["nodes"] = json::object();
+  for (const auto& [node, as] : nodes_)
+    all["nodes"][node] = as;
   all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
                              : "allreduce";
   all["optimizer"] = joined(job_, [](const table_spec& x) { return x.optimizer.name(); });

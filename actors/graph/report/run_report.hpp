@@ -54,7 +54,8 @@ struct evaluation_result {
 /// All times are of one clock that only grows.
 class run_statistics {
 public:
-  explicit run_statistics(const job_spec& job);
+  /// `nodes`: those of the graph, for the report.
+  explicit run_statistics(const job_spec& job, troupe::node_roles nodes = {});
 
   /// Takes note that the job has no servers (--sync allreduce), for the report.
   void without_servers() { has_servers_ = false; }
@@ -84,9 +85,9 @@ public:
   progress_snapshot snapshot(time_point now) const;
   std::optional<evaluation_result> last_evaluation() const;
 
-  /// Returns the report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
-  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given), the
-  /// measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
+  /// Returns the report. Keys: command, nodes, sync, optimizer, workers, servers, seed, epochs,
+  /// seconds, samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given),
+  /// the measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
   /// max}, pulls, waiting_pulls, pushes {sent, acknowledged, applied, duplicates_dropped, refused},
   /// bytes {sent, received}, wire_bytes {sent, received}, counts, lines, reducers {pushes, sums,
   /// device_sums, left_out}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max},
@@ -162,8 +163,10 @@ private:
   std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
   void put_notes(nlohmann::ordered_json& all) const;
+  std::string node_of(role as) const;
 
   job_spec job_;
+  node_roles nodes_;
   bool has_servers_ = true;
   std::uint64_t batches_before_ = 0;
   time_point started_at_{0};

@@ -70,6 +70,7 @@ TEST_CASE("a_graph_that_is_not_wired_says_what_is_missing") {
 TEST_CASE("a_node_has_a_name_of_its_own") {
   for (const auto& [name, text] : {
          std::pair{"", "'' is no name of a node: use the characters a-z, 0-9 and _"},
+         std::pair{"server", "'server' is the name of a role on the command line: rename the node"},
          std::pair{"Model", "'Model' is no name of a node: use the characters a-z, 0-9 and _"},
          std::pair{"parameters1", "the name of the node 'parameters1' has 11 characters: use at "
                                   "most 10"},

@@ -191,6 +191,52 @@ TEST_CASE("faults_have_shares_and_a_delay") {
   CHECK(rejection({.delay = std::chrono::seconds{6}}) == wrong);
 }
 
+TEST_CASE("options_name_processes_by_their_nodes") {
+  run_options options;
+  options.servers.count = 2;
+  options.listen = endpoint{"127.0.0.1", 4000};
+  options.by_node = {{"--here", "learners", 1, {}},
+                     {"--here", "model", 0, {}},
+                     {"--kill", "model", 1, std::chrono::seconds{3}},
+                     {"--slow", "learners", 0, std::chrono::milliseconds{16}}};
+  const auto g = graph_of(options.store({table_of("w", 4)}), options);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->options.here == std::vector<process_name>{{role::worker, 1}, {role::server, 0}});
+  REQUIRE(made->options.kills.size() == 1);
+  CHECK(made->options.kills[0].who == process_name{role::server, 1});
+  CHECK(made->options.slow_workers.at(0) == std::chrono::milliseconds{16});
+  CHECK(node_roles_of(*made) == node_roles{{"learners", "worker"}, {"model", "server"}});
+
+  options.by_node = {{"--kill", "learner", 1, {}}};
+  CHECK(rejection_of(g, options)
+        == "--kill: tiny has no processes of the name 'learner': name learners or model");
+  options.by_node = {{"--slow", "model", 1, {}}};
+  CHECK(rejection_of(g, options)
+        == "--slow: tiny has no processes of the name 'model': name learners");
+  options.by_node = {{"--kill", "learners", 9, {}}};
+  CHECK(rejection_of(g, options) == "--kill: the job has only workers 0 to 3 and servers 0 to 1");
+}
+
+TEST_CASE("supervision_has_ranges_and_leaves_out_workers_only") {
+  run_options options;
+  servers model{.tables = {table_of("w", 4)}};
+  model.on_death.then = outcome::leave_out;
+  CHECK(rejection_of(graph_of(model, options), options)
+        == "model: a job cannot go on without a part of its tables, so on_death.then must be "
+           "fail_job");
+  model.on_death = {.crashes_max = 0};
+  CHECK(rejection_of(graph_of(model, options), options)
+        == "model: supervision::crashes_max is 0, which is not from 1 to 1000");
+  model.on_death = {.window = std::chrono::seconds{-1}};
+  CHECK(rejection_of(graph_of(model, options), options)
+        == "model: supervision::window is 0, which is not from 1 to 1000000");
+  options.workers.on_death.then = outcome::leave_out;
+  CHECK(rejection_of(graph_of(servers{.tables = {table_of("w", 4)}}, options), options).empty());
+  CHECK(rejection_of(graph_of(all_reduce{{table_of("w", 4)}}, options), options)
+        == "learners: an all-reduce waits for all workers, so on_death.then must be fail_job");
+}
+
 TEST_CASE("a_table_names_a_function_of_the_program") {
   run_options options;
   auto table = table_of("w", 4);

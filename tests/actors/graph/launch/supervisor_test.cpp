@@ -210,6 +210,36 @@ TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_li
         == "server 1 ended 6 times in short order (exit status 7): out of luck");
 }
 
+TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role_are_there") {
+  fixture f{"echo out of luck; exit 7"};
+  auto options = f.options("echo out of luck; exit 7");
+  options.on_death = {{role::server, {.crashes_max = 2, .then = outcome::leave_out}}};
+  supervisor supervise{options};
+  REQUIRE(supervise.start({role::server, 1}, -1, f.now));
+  REQUIRE(supervise.start({role::server, 2}, -1, f.now));
+  const auto end = [&](std::uint32_t index) {
+    f.now += 10s;
+    const auto pid = supervise.pid_of({role::server, index});
+    REQUIRE(pid);
+    siginfo_t unused{};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(*pid), &unused, WEXITED | WNOWAIT) == 0);
+    supervise.tick(f.now);
+  };
+  end(1);
+  end(1);
+  CHECK(supervise.failed().empty());
+  CHECK(supervise.notices(f.now)
+        == std::vector<std::string>{"server 1 ended 2 times in short order (exit status 7): out of "
+                                    "luck; the job goes on without it"});
+  CHECK_FALSE(supervise.is_kept({role::server, 1}));
+  CHECK(supervise.is_kept({role::server, 2}));
+  f.now += 1h;
+  supervise.tick(f.now);
+  while (supervise.failed().empty()) // The last one of its role is not left out.
+    end(2);
+  CHECK(supervise.failed() == "server 2 ended 2 times in short order (exit status 7): out of luck");
+}
+
 TEST_CASE("a_process_with_the_do_not_restart_status_fails_the_job_with_its_last_line") {
   fixture f{"echo first; echo the disk is full >&2; echo; exit 3"};
   f.start();

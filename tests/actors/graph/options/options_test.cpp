@@ -64,22 +64,33 @@ TEST_CASE("text_that_names_no_process_is_refused") {
 }
 
 TEST_CASE("a_kill_is_read_with_its_seconds") {
-  const auto plan = parse_kill("server:1@2.5");
-  REQUIRE(plan);
-  CHECK(plan->who == process_name{role::server, 1});
-  CHECK(plan->after == 2500ms);
-  CHECK(parse_kill("worker:0@0")->after == 0ms);
+  const auto x = parsed({"--kill", "server:1@2.5", "--kill", "learners:0@0"});
+  REQUIRE(x.kills.size() == 1);
+  CHECK(x.kills[0].who == process_name{role::server, 1});
+  CHECK(x.kills[0].after == 2500ms);
+  CHECK(x.by_node == std::vector<named_process>{{"--kill", "learners", 0, 0ms}});
 }
 
 TEST_CASE("text_that_is_no_kill_is_refused") {
-  for (const std::string text : {"worker:1", "worker:1@", "worker:1@-1", "worker:1@nan",
-                                 "worker:1@inf", "worker:1@1s", "worker:1@1e9"}) {
+  for (const std::string text :
+       {"worker:1", "worker:1@", "worker:1@-1", "worker:1@nan", "worker:1@inf", "worker:1@1s",
+        "worker:1@1e9", ":1@1", "learners@1", "learners:x@1"}) {
     CAPTURE(text);
-    const auto plan = parse_kill(text);
-    REQUIRE_FALSE(plan);
-    CHECK(plan.error().text == "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3");
+    CHECK(complaint({"--kill", text})
+          == "--kill: '" + text
+               + "' is not NAME:INDEX@SECONDS, such as worker:1@3 or learners:1@3");
   }
-  CHECK(starts_with(parse_kill("cook:1@3").error().text, "'cook:1' is not ROLE:INDEX,"));
+}
+
+TEST_CASE("processes_are_named_by_role_or_by_node") {
+  const auto x = parsed({"--here", "learners:2,server:1,model:0", "--slow", "learners:1:20",
+                         "--slow", "worker:2:30", "--slow", "0:10"});
+  CHECK(x.here == std::vector<process_name>{{role::server, 1}});
+  CHECK(x.slow_workers == std::map<std::uint32_t, std::chrono::milliseconds>{{0, 10ms}, {2, 30ms}});
+  CHECK(x.by_node
+        == std::vector<named_process>{{"--here", "learners", 2, 0ms},
+                                      {"--here", "model", 0, 0ms},
+                                      {"--slow", "learners", 1, 20ms}});
 }
 
 TEST_CASE("a_checkpoint_period_is_a_time_or_a_number_of_clocks") {
@@ -247,12 +258,13 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--optimizer", "lbfgs"}, "--optimizer: "},
     {{"--listen", "here"}, "--listen: "},
     {{"--join", "there"}, "--join: "},
-    {{"--here", "worker:1,cook:2"}, "--here: 'cook:2' is not ROLE:INDEX"},
+    {{"--here", "worker:1,cook"}, "--here: 'cook' is not NAME:INDEX, such as worker:1"},
+    {{"--slow", "server:0:5"}, "--slow: 'server:0:5' is not WORKER:MILLISECONDS"},
     {{"--checkpoint-every", "2h"}, "--checkpoint-every: '2h' is not a period"},
     {{"--slow", "1"}, "--slow: '1' is not WORKER:MILLISECONDS, such as 2:50"},
     {{"--slow", "a:1"}, "--slow: 'a:1' is not WORKER:MILLISECONDS"},
     {{"--slow", "1:1s"}, "--slow: '1:1s' is not WORKER:MILLISECONDS"},
-    {{"--kill", "worker:1"}, "--kill: 'worker:1' is not ROLE:INDEX@SECONDS"},
+    {{"--kill", "worker:1"}, "--kill: 'worker:1' is not NAME:INDEX@SECONDS"},
     {{"--workers", "0"}, "--workers: "},
     {{"--workers", "1025"}, "--workers: "},
     {{"--servers", "0"}, "--servers: "},

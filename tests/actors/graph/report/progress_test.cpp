@@ -87,6 +87,15 @@ TEST_CASE("render shows the bar, the figures and a line for each process") {
   CHECK(lines[4] == "  worker-0  dead       clock 120           0.0 MB/s");
 }
 
+TEST_CASE("render shows the nodes of processes") {
+  auto x = half_way();
+  x.processes[0].node = x.processes[1].node = "model";
+  x.processes[2].node = "learners";
+  const auto lines = render(x, 120, false);
+  CHECK(lines[2] == "  server-0  model     active     version 500       200.0 MB/s       84 MB");
+  CHECK(lines[4] == "  worker-0  learners  dead       clock 120           0.0 MB/s");
+}
+
 TEST_CASE("render shows the measures of the evaluator in place of an accuracy that it has not") {
   auto x = half_way();
   x.accuracy.reset();
