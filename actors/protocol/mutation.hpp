@@ -99,6 +99,11 @@ enum class mutation : std::uint8_t {
   // worker/request_window.cpp
   window_not_returned,
   link_not_opened_again,
+  // cli/sim/job_stages.cpp
+  stage_swallows,
+  stage_doubles,
+  stage_renames,
+  stage_reorders,
   // cli/sim/chain_clients.cpp
   silence_shorter_than_lease,
   silence_after_restart,
@@ -218,6 +223,10 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
   mutation_entry{mutation::window_not_returned, "window_not_returned", {}, mutation_world::job},
   mutation_entry{mutation::link_not_opened_again, "link_not_opened_again", {}, mutation_world::job},
+  mutation_entry{mutation::stage_swallows, "stage_swallows", {}, mutation_world::job},
+  mutation_entry{mutation::stage_doubles, "stage_doubles", {}, mutation_world::job},
+  mutation_entry{mutation::stage_renames, "stage_renames", {}, mutation_world::job},
+  mutation_entry{mutation::stage_reorders, "stage_reorders", {}, mutation_world::job},
   mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
   mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
   mutation_entry{mutation::late_keeps_lease, "late_keeps_lease"},

@@ -24,6 +24,10 @@ void draw_processes(std::mt19937_64 random, job_options& what) {
   what.window_bytes = has_small_window
                         ? (what.workers_per_process + more_pulls) * table.size() * sizeof(float)
                         : request_window_options{}.window_bytes;
+  what.has_stage = pick(1, 3) == 1;
+  if (what.has_stage && pick(1, 2) == 1)
+    what.stage_faults =
+      fault_rates{.lost = 0.05, .repeated = 0.05, .delay = std::chrono::milliseconds{pick(0, 10)}};
 }
 
 } // namespace

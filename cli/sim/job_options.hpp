@@ -2,11 +2,13 @@
 #pragma once
 
 #include "actors/protocol/coordinator/coordinator.hpp"
+#include "actors/protocol/worker/fault_stage.hpp"
 #include "actors/protocol/worker/router.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <random>
 
 namespace troupe::sim {
@@ -21,8 +23,10 @@ struct job_options {
   read_target reads = read_target::head;
   std::uint32_t workers_per_process = 1; ///< Workers of one process share a reducer.
   std::chrono::milliseconds reduce_wait{100};
-  std::uint64_t window_bytes = 0; ///< See request_window_options.
-  std::size_t apply_batch = 1;    ///< Pushes that a server applies in one pass.
+  bool has_stage = false;                    ///< A stage stands before the reducer.
+  std::optional<fault_rates> stage_faults{}; ///< Of that stage; nullopt: it passes all on.
+  std::uint64_t window_bytes = 0;            ///< See request_window_options.
+  std::size_t apply_batch = 1;               ///< Pushes that a server applies in one pass.
   bool resume = false; ///< At the end of the faults all processes die; the job is resumed.
 };
 

@@ -11,9 +11,8 @@ constexpr time_point end_of_others = 200ms;
 
 // -- requests -----------------------------------------------------------------------------------
 
-void job_world::ask(worker_process& by, const member_id& responder, request_token token,
-                    request what) {
-  by.responders.emplace(token, responder);
+/// Hands a request to the reducer or, without one, to the router.
+void job_world::pass_on(worker_process& by, request_token token, request what) {
   if (by.reduces)
     return reduce(by, [&](reducer_effects& effects) {
       by.reduces->ask(token, std::move(what), local(by), effects);
@@ -30,9 +29,9 @@ void job_world::reduce(worker_process& by, const std::function<void(reducer_effe
     if (auto* const next = std::get_if<sum_effect>(&effect))
       forward(by, *next);
     else if (const auto* const good = std::get_if<answered_effect>(&effect))
-      answered(by, good->request);
+      reached(by, *good);
     else if (const auto* const bad = std::get_if<failed_effect>(&effect))
-      failed(by, bad->request, bad->why);
+      reached(by, *bad);
     else
       ++tally_.left_out;
   }
@@ -52,22 +51,6 @@ void job_world::forward(worker_process& by, sum_effect& effect) {
   router_effects effects;
   by.values_of.ask({effect.number.value}, std::move(what), local(by), effects);
   carry_out(by, effects);
-}
-
-void job_world::run(worker_process& by, answered_effect& effect) {
-  if (!by.reduces)
-    return answered(by, effect.request);
-  reduce(by, [&](reducer_effects& effects) {
-    by.reduces->answered({effect.request.value}, effect.answer, effects);
-  });
-}
-
-void job_world::run(worker_process& by, failed_effect& effect) {
-  if (!by.reduces)
-    return failed(by, effect.request, effect.why);
-  reduce(by, [&](reducer_effects& effects) {
-    by.reduces->failed({effect.request.value}, effect.why, effects);
-  });
 }
 
 void job_world::answered(worker_process& by, request_token token) {

@@ -29,6 +29,8 @@ void job_world::act(worker& by) {
   router_effects effects;
   home.values_of.tick(local(by), effects);
   carry_out(home, effects);
+  if (home.stage)
+    guard(home, [&](guard_effects& more) { home.stage->tick(local(home), more); });
   if (home.reduces)
     reduce(home, [&](reducer_effects& more) { home.reduces->tick(local(by), more); });
   if (local(by) - by.reported_at >= report_interval)
@@ -135,11 +137,12 @@ void job_world::answered(worker& by, request_token token) {
 }
 
 void job_world::failed(worker& by, request_token token, const failure& why) {
+  require(why.code != errc::contract_broken, "stages: " + why.text);
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.next)
-    by.steps.pull_failed(open.next->number); // The next tick or desired state tries again.
-  if (open.done)
-    by.steps.not_applied(*open.done);
+    by.steps.pull_failed(open.next->number);         // The next tick or desired state tries again.
+  if (open.done && by.steps.not_applied(*open.done)) // It is computed again, at a later clock.
+    std::erase_if(by.made, [&](const auto& push) { return push.batch == open.done->batch; });
   if (reaction_to(why.code) == reaction::stop) {
     by.failed = why.text;
     send_report(by);

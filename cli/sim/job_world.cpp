@@ -46,6 +46,8 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"pushes summed", &job_tally::sums, 0.1, "bsp"},
   {"pulls shared", &job_tally::pulls_shared, 0.1},
   {"workers left out", &job_tally::left_out, 0.1},
+  {"histories with stages", &job_tally::staged, 0.2},
+  {"faults of stages", &job_tally::stage_faults, 1},
   {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
@@ -86,6 +88,7 @@ job_world::~job_world() = default;
 
 void job_world::run() {
   tally_.reduced = options_.workers_per_process > 1 ? 1 : 0;
+  tally_.staged = options_.has_stage ? 1 : 0;
   start_coordinator(false);
   every(launcher_->id, report_interval, [this] { observe(); });
   for (time_point t = fault_interval; t < faults_end_; t += fault_interval)
@@ -183,8 +186,9 @@ void job_world::start_server(std::uint32_t index) {
 void job_world::start_worker(std::uint32_t index) {
   auto& home = worker_processes_[index / options_.workers_per_process];
   if (!home) {
-    home = std::make_unique<worker_process>(options_);
-    home->id = {role::worker, group_of(index).front(), next_incarnation()};
+    const auto incarnation = next_incarnation();
+    home = std::make_unique<worker_process>(options_, incarnation.value);
+    home->id = {role::worker, group_of(index).front(), incarnation};
     home->rate = pick_rate();
   }
   auto& fresh = workers_[index] = std::make_unique<worker>(options_);

@@ -10,6 +10,7 @@
 #include "actors/protocol/server/replica_host.hpp"
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/protocol/worker/reducer.hpp"
+#include "actors/protocol/worker/stage_guard.hpp"
 #include "actors/protocol/worker/request_window.hpp"
 #include "actors/protocol/worker/router.hpp"
 
@@ -42,6 +43,7 @@ struct job_tally {
   std::uint64_t backups = 0, evictions = 0, shared = 0;
   std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0,
                 gathered = 0;
+  std::uint64_t staged = 0, stage_faults = 0;
 };
 
 /// One history: faults for a time, then quiet, in which the job has to end.
@@ -204,8 +206,14 @@ private:
                  std::function<void()> arrive);
   void break_link(worker_process& by, std::uint32_t index);
 
-  // -- job_reducers.cpp: reduce_stage, and the end of processes with several workers --
+  // -- job_stages.cpp: a stage before the reducer --
   void ask(worker_process& by, const member_id& responder, request_token token, request what);
+  void guard(worker_process& by, const std::function<void(guard_effects&)>& what);
+  void reached(worker_process& by, const answered_effect& effect);
+  void reached(worker_process& by, const failed_effect& effect);
+
+  // -- job_reducers.cpp: reduce_stage, and the end of processes with several workers --
+  void pass_on(worker_process& by, request_token token, request what);
   void reduce(worker_process& by, const std::function<void(reducer_effects&)>& what);
   void forward(worker_process& by, sum_effect& effect);
   void answered(worker_process& by, request_token token);

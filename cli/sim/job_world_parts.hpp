@@ -155,6 +155,9 @@ struct job_world::sent_part {
   bool has_failed = false; ///< Its deadline has passed; a reply is still delivered.
 };
 
+/// Makes the stage of a process: in job_stages.cpp.
+std::unique_ptr<stage_decider> make_stage(const job_options& how, std::uint64_t seed);
+
 /// The state that workers of one process share.
 struct job_world::worker_process : process {
   struct link {
@@ -162,12 +165,16 @@ struct job_world::worker_process : process {
     std::uint64_t number = 0;
     bool is_dead = false; ///< The process has not noticed.
   };
-  explicit worker_process(const job_options& how)
+  worker_process(const job_options& how, std::uint64_t seed)
       : values_of(how.job, router_options{.reads = how.reads}) {
+    if (how.has_stage)
+      stage.emplace("stage", make_stage(how, seed));
     if (how.workers_per_process > 1)
       reduces.emplace(how.job, reducer_options{how.reduce_wait});
   }
 
+  std::optional<stage_guard> stage; ///< In front of the reducer.
+  std::optional<time_point> stage_tick;
   std::optional<reducer> reduces; ///< In front of the router.
   router values_of;
   std::uint64_t next_token = 1, next_message = 1;
