@@ -77,7 +77,7 @@ void stage_guard::ask(request_token token, request what, time_point now, guard_e
   if (what.push)
     for_each_batch(*what.push, [&](const batch_key& key) {
       open.batches.push_back(key);
-      batches_.insert_or_assign(key, open_batch{token, batch_state::held});
+      batches_[key].push_back({token, batch_state::held});
       held_[key.first].emplace_back(token, key.second);
       expired_.erase(key);
     });
@@ -215,22 +215,24 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
         fault = "forwarded " + named(key) + ", which it does not hold";
         return;
       }
-      auto& [owner, state] = found->second;
-      if (state == batch_state::under_way || state == batch_state::applied) {
+      const auto next = std::ranges::find_if(found->second, [](const open_batch& x) {
+        return x.state == batch_state::held || x.state == batch_state::refused;
+      });
+      if (next == found->second.end()) {
         fault = "forwarded " + named(key) + " twice";
         return;
       }
-      if (state == batch_state::held)
-        std::erase(held_[key.first], std::pair{owner, key.second});
-      state = batch_state::under_way;
-      forward.batches.push_back(key);
+      if (next->state == batch_state::held)
+        std::erase(held_[key.first], std::pair{next->owner, key.second});
+      next->state = batch_state::under_way;
+      forward.batches.push_back({key, next->owner});
       forward.workers.insert(key.first);
     });
-  for (const auto& key : forward.batches)
+  for (const auto& [key, owner] : forward.batches)
     if (fault.empty())
-      fault = order_fault(key.first, batches_.at(key).owner);
+      fault = order_fault(key.first, owner);
   if (what.push && checks_values_ && fault.empty())
-    fault = value_fault(*what.push);
+    fault = value_fault(*what.push, forward);
   if (!fault.empty() || !what.pull || what.pull->latest)
     return fault;
   const auto pulls = [&](const step_header& step) {
@@ -247,12 +249,11 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
 }
 
 /// Says which value of a push the stage has made, though it is not finite; empty: none.
-std::string stage_guard::value_fault(const push_request& push) {
+std::string stage_guard::value_fault(const push_request& push, const open_forward& forward) {
   std::vector<const float*> passed_on;
-  for_each_batch(push, [&](const batch_key& key) {
-    if (const auto* const open = open_.find(batches_.at(key).owner.value))
+  for (const auto& part : forward.batches)
+    if (const auto* const open = open_.find(part.owner.value))
       passed_on.insert(passed_on.end(), open->values.begin(), open->values.end());
-  });
   std::string fault;
   for_each_values(push, [&](table_id table, std::span<const float> values) {
     if (!fault.empty() || std::ranges::find(passed_on, values.data()) != passed_on.end())
@@ -295,8 +296,9 @@ std::string stage_guard::answer_fault(request_token token, const open_request& o
                                       const reply& what) const {
   for (const auto& key : open.batches) {
     const auto found = batches_.find(key);
-    const bool is_own = found != batches_.end() && found->second.owner == token;
-    if (is_own && found->second.state != batch_state::applied)
+    if (found == batches_.end() || std::ranges::none_of(found->second, [](const open_batch& x) {
+          return x.state == batch_state::applied;
+        }))
       return "answered " + named(key) + ", which was not applied";
   }
   if (!open.batches.empty() && !what.pushed)
@@ -316,19 +318,30 @@ void stage_guard::take(failed_effect& effect, guard_effects& effects) {
 
 // -- notes --
 
+/// Returns the batch of a request; null if the request has ended.
+stage_guard::open_batch* stage_guard::find(const batch_key& key, request_token owner) {
+  const auto found = batches_.find(key);
+  if (found == batches_.end())
+    return nullptr;
+  const auto open = std::ranges::find(found->second, owner, &open_batch::owner);
+  return open == found->second.end() ? nullptr : &*open;
+}
+
 void stage_guard::end_forward(forward_id number, batch_state becomes) {
   const auto ended = forwards_.extract(number.value);
-  for (const auto& key : ended->batches)
-    if (const auto found = batches_.find(key); found != batches_.end())
-      found->second.state = becomes;
+  for (const auto& [key, owner] : ended->batches)
+    if (auto* const open = find(key, owner))
+      open->state = becomes;
 }
 
 /// Drops the notes about a request that ends.
 void stage_guard::forget(request_token token, const open_request& open) {
   for (const auto& key : open.batches) {
-    if (const auto found = batches_.find(key);
-        found != batches_.end() && found->second.owner == token)
-      batches_.erase(found);
+    if (const auto found = batches_.find(key); found != batches_.end()) {
+      std::erase_if(found->second, [&](const open_batch& x) { return x.owner == token; });
+      if (found->second.empty())
+        batches_.erase(found);
+    }
     std::erase(held_[key.first], std::pair{token, key.second});
   }
   if (open.pull)

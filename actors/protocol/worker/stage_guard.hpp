@@ -67,8 +67,12 @@ private:
     time_point held_until{0};
     std::vector<const float*> values; ///< Of its push; only to know them again.
   };
+  struct forwarded_batch {
+    batch_key key;
+    request_token owner;
+  };
   struct open_forward {
-    std::vector<batch_key> batches;
+    std::vector<forwarded_batch> batches;
     std::set<worker_id> workers;
   };
   /// Counts refusals in a row of pushes or of pulls.
@@ -86,8 +90,9 @@ private:
   void take(failed_effect& effect, guard_effects& effects);
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
-  std::string value_fault(const push_request& push);
+  std::string value_fault(const push_request& push, const open_forward& forward);
   std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
+  open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);
   void breach(const std::string& what, guard_effects& effects);
@@ -97,7 +102,9 @@ private:
   stage_effects decided_;
   growing_map<open_request> open_;
   growing_map<open_forward> forwards_;
-  std::map<batch_key, open_batch> batches_;  ///< Those of open_.
+  /// Those of open_, in the order in which they came. A worker may push a batch again while a stage
+  /// still has the push of an earlier generation.
+  std::map<batch_key, std::vector<open_batch>> batches_;
   std::map<batch_key, request_token> pulls_; ///< Those of open_.
   /// Batches that were not forwarded yet, in the order in which they came.
   std::map<worker_id, std::vector<std::pair<request_token, batch_id>>> held_;

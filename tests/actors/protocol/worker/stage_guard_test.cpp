@@ -208,6 +208,29 @@ TEST_CASE("a stage may add up batches, and send them alone after a refusal") {
   CHECK(f.answer(3) == lines{"answer 2"});
 }
 
+TEST_CASE("a batch that comes again while the stage has it still is two requests") {
+  fixture f;
+  std::vector<push_request> held;
+  f.stage->on_ask = [&](request_token, request what, stage_effects&) {
+    held.push_back(*what.push);
+  };
+  f.stage->on_tick = [&](stage_effects& effects) {
+    for (const auto& each : std::exchange(held, {}))
+      effects.forward({each, std::nullopt});
+  };
+  f.ask(1, push(0, 5));
+  f.ask(2, push(0, 5)); // Its worker has begun anew, as after a rollback.
+  CHECK(f.tick(1s) == lines{"forward 1 push 5", "forward 2 push 5"});
+  f.stage->on_failed = [](forward_id, stage_effects& effects) {
+    effects.refuse({1}, {errc::rolled_back, "back"});
+  };
+  CHECK(f.fail(1) == lines{"fail 1 rolled_back"});
+  f.stage->on_answered = [](forward_id, stage_effects& effects) {
+    effects.answer({2}, done(true, false));
+  };
+  CHECK(f.answer(2) == lines{"answer 2"});
+}
+
 TEST_CASE("a batch that is swallowed is named") {
   fixture f;
   f.stage->on_ask = [](request_token from, request, stage_effects& effects) {
