@@ -28,7 +28,11 @@ endif()
 
 # -- examples/NN_name/main.cpp: program `name` ---------------------------------
 
+include(cmake/troupe_libtorch.cmake)
 file(GLOB mains CONFIGURE_DEPENDS examples/*/main.cpp)
+if(TROUPE_NO_LIBTORCH)
+  list(REMOVE_ITEM mains ${PROJECT_SOURCE_DIR}/examples/09_libtorch/main.cpp)
+endif()
 foreach(main IN LISTS mains)
   cmake_path(GET main PARENT_PATH folder)
   cmake_path(GET folder FILENAME program)
@@ -47,6 +51,10 @@ foreach(main IN LISTS mains)
     endif()
   endforeach()
 endforeach()
+if(TARGET libtorch)
+  target_link_libraries(libtorch PRIVATE torch)
+  set_target_properties(libtorch PROPERTIES UNITY_BUILD OFF) # Only model.cpp reads its headers.
+endif()
 
 # -- cli/: program `troupe` ----------------------------------------------------
 

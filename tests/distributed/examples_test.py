@@ -66,5 +66,40 @@ class LocalSteps(ExampleTest):
         self.assertGreater(self.accuracy(run), 0.97)
 
 
+class Libtorch(ExampleTest):
+    program = "libtorch"
+
+    def setUp(self):
+        super().setUp()
+        if not (cluster.arguments.programs / self.program).exists():
+            self.skipTest("the program libtorch is not built (package libtorch-dev)")
+
+    def train(self, *words, **more):
+        """Trains on MNIST and returns the run; its home has the values in trained.npz."""
+        data = self.file("mnist/train-images-idx3-ubyte.gz").parent
+        return self.finish("--data", f"mnist:{data}", "--export", "trained.npz", *words,
+                           seconds=120, **more)
+
+    def test_mnist(self):
+        run = self.train("--epochs", 4, "--replicas", 2,
+                         "--kill", "worker:1@0.3", "--kill", "server:0@0.6")
+        self.assertGreater(self.accuracy(run), 0.98)
+
+    def test_bsp_ends_in_the_same_bytes(self):
+        """A process computes the gradient of a batch as any other does, and as a thread does."""
+        words = "--epochs", 1, "--sync", "bsp", "--batch", 128, "--lr", 0.004
+        killed = self.train(*words, "--kill", "worker:1@0.3", "--kill", "server:0@0.6")
+        threads = self.train(*words, "--threads", processes=False)
+        values = [(x.home / "trained.npz").read_bytes() for x in (killed, threads)]
+        self.assertTrue(values[0] == values[1], "the values differ")
+
+    def test_images_of_another_size(self):
+        rows = self.home / "rows"
+        rows.write_text("1,0\n2,1\n")
+        run = self.start("--data", f"csv:{rows},{rows}", processes=False)
+        self.assertEqual(run.wait(20), 2)
+        self.assertRegex(run.err, "^libtorch: --data needs images of 28 x 28")
+
+
 if __name__ == "__main__":
     cluster.main(__doc__)
