@@ -41,11 +41,6 @@ struct network : torch::nn::Module {
   torch::nn::Linear full1, full2;
 };
 
-/// Returns a view. libtorch has no tensors of const values; nothing writes to this one.
-torch::Tensor view(std::span<const float> values, at::IntArrayRef shape) {
-  return torch::from_blob(const_cast<float*>(values.data()), shape);
-}
-
 /// Runs the module on values and images of Troupe, on one thread.
 class runner {
 public:
@@ -55,10 +50,12 @@ public:
     parameters = net.parameters();
   }
 
-  /// Lets the module compute on `values`, until the next call.
+  /// Lets the module compute on `values`, until the next call. libtorch has no tensors of const
+  /// values, but nothing writes to these.
   void use(troupe::const_tensors values) {
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      parameters[i].set_data(view(values[i], parameters[i].sizes()));
+      parameters[i].set_data(
+        torch::from_blob(const_cast<float*>(values[i].data()), parameters[i].sizes()));
   }
 
   /// Copies a batch of images and labels to tensors.
@@ -90,7 +87,8 @@ public:
     // backward() adds to a gradient that is there, in its place.
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       std::ranges::fill(gradients[i], 0.0f);
-      run_.parameters[i].mutable_grad() = view(gradients[i], run_.parameters[i].sizes());
+      run_.parameters[i].mutable_grad() =
+        torch::from_blob(gradients[i].data(), run_.parameters[i].sizes());
     }
     run_.load(all_->train, work.samples);
     auto loss = torch::cross_entropy_loss(run_.net.forward(run_.images, kept(work)), run_.labels);
