@@ -42,6 +42,8 @@ struct Table {
   init @4 :Initializer;
   kind @5 :UInt8;  # table_kind
   width @6 :UInt32;
+  frozen @7 :Bool;
+  valuesChecksum @8 :UInt32;
 }
 
 struct Job {

@@ -140,6 +140,10 @@ std::uint64_t fingerprint(const job_spec& job) {
       hash.add(extent);
     if (table.is_sparse())
       hash.add(std::uint64_t{table.width});
+    if (table.frozen)
+      hash.add(std::string_view{"frozen"});
+    if (table.values_checksum != 0)
+      hash.add(std::uint64_t{table.values_checksum} << 32); // No width of a row is as large.
     const auto& optimizer = table.optimizer;
     hash.add(static_cast<std::uint64_t>(optimizer.kind));
     if (optimizer.kind != optimizer_kind::user)
@@ -166,6 +170,15 @@ bool any_bsp(const job_spec& job) {
 bool any_sparse(const job_spec& job) {
   return std::any_of(job.tables.begin(), job.tables.end(),
                      [](const table_spec& table) { return table.is_sparse(); });
+}
+
+bool any_frozen(const job_spec& job) {
+  return std::ranges::any_of(job.tables, &table_spec::frozen);
+}
+
+bool any_from_file(const job_spec& job) {
+  return std::ranges::any_of(job.tables,
+                             [](const table_spec& table) { return table.values_checksum != 0; });
 }
 
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch) {

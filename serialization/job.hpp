@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -89,6 +91,19 @@ struct initializer {
   bool operator==(const initializer&) const = default;
 };
 
+/// A file that has the first values of a table: a .npy, .npz or .safetensors.
+struct values_file {
+  std::string path;
+  std::string array = {}; ///< Name of the array in the file; empty: that of the table.
+
+  bool operator==(const values_file&) const = default;
+};
+
+/// Names the file of table_spec::values.
+inline values_file from_file(std::string path, std::string array = {}) {
+  return {std::move(path), std::move(array)};
+}
+
 /// Numbers are wire format.
 enum class table_kind : std::uint8_t {
   dense = 0,  ///< An array of a fixed shape.
@@ -97,13 +112,20 @@ enum class table_kind : std::uint8_t {
 
 /// A table of f32.
 struct table_spec {
-  std::string name;                 ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
+  std::string name;                      ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
   std::vector<std::uint64_t> shape = {}; ///< dense: row-major; every extent > 0. sparse: empty.
   troupe::consistency sync = {};
   optimizer_spec optimizer = {};
   initializer init = {};
   table_kind kind = table_kind::dense;
   std::uint32_t width = 0; ///< sparse: floats of a row, > 0. dense: 0.
+  /// dense: takes no steps, as the layers of a teacher. A trainer gets an empty span as its
+  /// gradient, and a worker pulls it once. Its optimizer is not used.
+  bool frozen = false;
+  /// dense: has the first values, in place of `init`. Only of a program: a job has their checksum.
+  std::optional<values_file> values = {};
+  /// Of the first values if a file had them, else 0. A program leaves it out.
+  std::uint32_t values_checksum = 0;
 
   bool is_sparse() const { return kind == table_kind::sparse; }
   std::uint64_t size() const; ///< dense: elements, the product of `shape`. sparse: 0.
@@ -154,8 +176,9 @@ result<void> validate(const job_spec& job);
 const char* defect_of(const optimizer_spec& x);
 
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
-/// covers the name, seed, tables with shapes and optimiser kinds (of a server function also name,
-/// parameters and state), partitions, batch size and samples; for bsp tables, also the number of
+/// covers the name, seed, tables with shapes, optimiser kinds (of a server function also name,
+/// parameters and state), whether they are frozen, and the checksums of values from files,
+/// partitions, batch size and samples; for bsp tables, also the number of
 /// slots; and whether a keeper has the values. It excludes the number of servers, replicas, chains,
 /// passes, backup workers and asp workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
@@ -164,6 +187,10 @@ std::uint64_t fingerprint(const job_spec& job);
 bool any_bsp(const job_spec& job);
 /// Returns whether some table is sparse.
 bool any_sparse(const job_spec& job);
+/// Returns whether some table is frozen.
+bool any_frozen(const job_spec& job);
+/// Returns whether the first values of some table are from a file.
+bool any_from_file(const job_spec& job);
 
 /// Returns the bsp clock, counted over all passes, that has `batch` as a slot. Clock t of a pass
 /// has the slots tW .. min(tW + W, batches_per_epoch) - 1 of that pass.

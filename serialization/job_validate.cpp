@@ -67,6 +67,10 @@ const char* sparse_defect(const table_spec& x) {
     return "the width of its rows must be 1 to 4096";
   if (x.sync.mode == consistency_mode::hogwild)
     return "it is sparse, and hogwild tables must be dense";
+  if (x.frozen)
+    return "it is sparse, and frozen tables must be dense";
+  if (x.values || x.values_checksum != 0)
+    return "it is sparse, and only dense tables begin with the values of a file";
   return nullptr;
 }
 
@@ -105,7 +109,7 @@ result<void> validate_tables(const job_spec& job) {
     return refuse("a job must have 1 to 4096 tables, not " + std::to_string(job.tables.size()));
   std::set<std::string_view> names;
   std::uint64_t elements = 0;
-  std::size_t hogwild = 0;
+  std::size_t hogwild = 0, frozen = 0;
   std::set<std::string_view> functions;
   for (const auto& table : job.tables) {
     if (!is_table_name(table.name))
@@ -121,10 +125,13 @@ result<void> validate_tables(const job_spec& job) {
       return refuse("the tables of a job must name at most 32 functions");
     elements += table.size();
     hogwild += table.sync.mode == consistency_mode::hogwild ? 1 : 0;
+    frozen += table.frozen ? 1 : 0;
   }
   if (elements > elements_max)
     return refuse("the tables of a job must have at most 2^40 elements, not "
                   + std::to_string(elements));
+  if (frozen == job.tables.size())
+    return refuse("all tables are frozen, so nothing is trained: leave one of them unfrozen");
   // Hogwild tables need another kind of kv, and a worker has one kv.
   if (hogwild != 0 && hogwild != job.tables.size())
     return refuse("hogwild must be the consistency of all tables or of none");

@@ -75,6 +75,8 @@ void write(const table_spec& from, schema::Table::Builder to) {
   write(from.init, to.initInit());
   to.setKind(static_cast<std::uint8_t>(from.kind));
   to.setWidth(from.width);
+  to.setFrozen(from.frozen);
+  to.setValuesChecksum(from.values_checksum);
 }
 
 table_spec read(schema::Table::Reader from) {
@@ -85,7 +87,9 @@ table_spec read(schema::Table::Reader from) {
           .optimizer = read(from.getOptimizer()),
           .init = read(from.getInit()),
           .kind = read_enum(from.getKind(), table_kind::sparse, "kind of table"),
-          .width = from.getWidth()};
+          .width = from.getWidth(),
+          .frozen = from.getFrozen(),
+          .values_checksum = from.getValuesChecksum()};
 }
 
 void write(const job_spec& from, schema::Job::Builder to) {

@@ -28,6 +28,18 @@ const table_spec* find(const job_spec& job, const std::string& name) {
   return found == job.tables.end() ? nullptr : &*found;
 }
 
+/// Describes two tables whose first values differ.
+std::string values_difference(const std::string& name, const table_spec& there,
+                              const table_spec& here) {
+  if (there.values_checksum != 0 && here.values_checksum != 0)
+    return "the file of " + name + " has other values there and here";
+  const auto text = [](const table_spec& x) {
+    return x.values_checksum != 0 ? "from a file" : "from its initializer";
+  };
+  return "the first values of " + name + " are " + text(there) + " there and " + text(here)
+         + " here";
+}
+
 /// Returns the first difference; empty if the tables agree.
 std::string table_difference(const job_spec& there, const job_spec& here) {
   for (const auto& mine : here.tables) {
@@ -37,6 +49,10 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
       return name + " is not in it";
     if (shape_of(*other) != shape_of(mine))
       return name + both(shape_of(*other), shape_of(mine));
+    if (other->frozen != mine.frozen)
+      return name + both(other->frozen ? "frozen" : "trained", mine.frozen ? "frozen" : "trained");
+    if (other->values_checksum != mine.values_checksum)
+      return values_difference(name, *other, mine);
     if (other->optimizer.name() != mine.optimizer.name())
       return "the optimizer of " + name + both(other->optimizer.name(), mine.optimizer.name());
     if (other->optimizer.parameters != mine.optimizer.parameters)

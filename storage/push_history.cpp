@@ -55,11 +55,11 @@ result<void> merge_replicas(chain_history& history) {
   return {};
 }
 
-result<void> find_gap(const chain_history& history) {
+result<void> find_gap(const chain_history& history, const job_spec& job) {
   const trace_entry* before = nullptr;
   for (const auto& x : history.applied) {
     const bool within = before != nullptr && before->slot + 1 < before->slots;
-    const auto version = before == nullptr ? (history.base_checkpoint == 0 ? 1 : x.version)
+    const auto version = before == nullptr ? (begins_job(history, job) ? 1 : x.version)
                                            : before->version + (within ? 0 : 1);
     const auto slot = within ? before->slot + 1 : 0;
     if (x.version != version || x.slot != slot)
@@ -71,6 +71,11 @@ result<void> find_gap(const chain_history& history) {
 }
 
 } // namespace
+
+bool begins_job(const chain_history& history, const job_spec& job) {
+  return history.base_checkpoint == 0
+         || (history.base_checkpoint == 1 && any_from_file(job) && history.generation.value == 1);
+}
 
 result<trace_file> read_trace_file(const fs::path& path) {
   constexpr std::size_t no_limit = std::size_t{1} << 40;
@@ -121,7 +126,7 @@ result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
   for (auto& [unused, history] : chains) {
     if (auto merged = merge_replicas(history); !merged)
       return merged.error();
-    if (auto whole = find_gap(history); !whole)
+    if (auto whole = find_gap(history, all.job); !whole)
       return whole.error();
     all.chains.push_back(std::move(history));
   }

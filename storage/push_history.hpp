@@ -33,6 +33,10 @@ struct chain_history {
   std::vector<trace_entry> read;
 };
 
+/// Returns whether a history begins with the first values of the job. Those from files are
+/// checkpoint 1 of a run of processes.
+bool begins_job(const chain_history& history, const job_spec& job);
+
 struct push_history {
   job_spec job;
   std::vector<chain_history> chains; ///< By chain and generation.

@@ -7,6 +7,8 @@
 
 #include "fmt/format.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace troupe {
@@ -14,6 +16,18 @@ namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// Gives frozen tables an optimiser without a state, and the sync of the tables that learn.
+void settle_frozen(std::vector<table_spec>& tables) {
+  const auto learns = std::ranges::find(tables, false, &table_spec::frozen);
+  for (auto& table : tables) {
+    if (!table.frozen || learns == tables.end())
+      continue;
+    table.sync = learns->sync;
+    if (table.optimizer.kind != optimizer_kind::user) // check_frozen() refuses it.
+      table.optimizer = {};
+  }
+}
 
 /// Writes the nodes of the graph over those of the command line.
 void take_nodes(const graph& described, plan& made) {
@@ -30,6 +44,7 @@ void take_nodes(const graph& described, plan& made) {
   if (options.allreduce)
     for (auto& table : made.job.tables)
       table.sync = {consistency_mode::bsp, 0};
+  settle_frozen(made.job.tables);
   options.sync = made.job.tables.front().sync;
   made.make_keeper = store.what.keeper();
   if (made.has_servers()) {
@@ -97,6 +112,59 @@ void fill_job(const graph& described, plan& made) {
   job.epochs = options.epochs;
 }
 
+/// Takes the files with first values out of the job, which has checksums in their place.
+void take_files(plan& made) {
+  for (auto& table : made.job.tables) {
+    table.values_checksum = 0;
+    made.values.push_back(std::exchange(table.values, std::nullopt));
+    if (made.values.back())
+      made.files.emplace_back(made.values.back()->path);
+  }
+}
+
+/// Checks frozen tables.
+result<void> check_frozen(const plan& what) {
+  for (const auto& table : what.job.tables) {
+    if (!table.frozen)
+      continue;
+    const auto wrong = [&](const std::string& text) {
+      return result<void>{errc::invalid_argument,
+                          "table '" + table.name + "' is frozen, and " + text};
+    };
+    if (table.is_sparse())
+      return wrong("it is sparse: make it dense, or leave it unfrozen");
+    if (what.store == store_kind::own_store)
+      return wrong(what.store_name + " leaves steps to its keeper: leave it unfrozen");
+    if (table.optimizer.kind == optimizer_kind::user)
+      return wrong("its function '" + table.optimizer.function
+                   + "' would never be called: leave the function out");
+    if (what.options.codec.pushes.contains(table.name))
+      return wrong("has no gradient that --compress " + table.name
+                   + "=... could pack: leave it out");
+  }
+  return {};
+}
+
+/// Checks tables that begin with the values of a file.
+result<void> check_values(const plan& what) {
+  for (std::size_t i = 0; i < what.values.size(); ++i) {
+    if (!what.values[i])
+      continue;
+    const auto wrong = [&](std::string_view text) {
+      return result<void>{errc::invalid_argument,
+                          fmt::format("table '{}' begins with the values of {}, and {}",
+                                      what.job.tables[i].name, what.values[i]->path, text)};
+    };
+    if (what.job.tables[i].is_sparse())
+      return wrong("it is sparse: leave the file out, or make the table dense");
+    if (what.store == store_kind::own_store)
+      return wrong(what.store_name + " begins with those of its keeper: leave the file out");
+    if (what.options.import_file)
+      return wrong("--import has values of all tables: leave one of them out");
+  }
+  return {};
+}
+
 std::uint64_t unsigned_of(std::int64_t x) { return x < 0 ? 0 : static_cast<std::uint64_t>(x); }
 
 /// Checks fields that a program may set to any value; the command line checks its own.
@@ -132,12 +200,14 @@ result<void> check_ranges(const plan& what) {
                                                   name, value, least, greatest)};
   if (store.on_death.then == outcome::leave_out)
     return {errc::invalid_argument,
-            what.store_name + ": a job cannot go on without a part of its tables, so on_death.then "
-                              "must be fail_job"};
+            what.store_name
+              + ": a job cannot go on without a part of its tables, so on_death.then "
+                "must be fail_job"};
   if (source.on_death.then == outcome::leave_out && what.store == store_kind::all_reduce)
     return {errc::invalid_argument,
-            what.workers_name + ": an all-reduce waits for all workers, so on_death.then must be "
-                                "fail_job"};
+            what.workers_name
+              + ": an all-reduce waits for all workers, so on_death.then must be "
+                "fail_job"};
   for (const auto& table : what.job.tables)
     if (what.has_servers() && table.sync.mode == consistency_mode::hogwild)
       return {errc::invalid_argument,
@@ -263,6 +333,7 @@ result<plan> lower(const std::string& program, const graph& described, const run
   fill_job(described, made);
   made.remarks = described.remarks();
   made.files = described.files();
+  take_files(made);
   if (!options.replay_directory) // A replay says which options have no effect.
     if (auto used = check_effects(options, made); !used)
       return used.error();
@@ -277,6 +348,10 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto fits = check_steps(made); !fits)
     return fits.error();
   if (auto fits = check_own_store(made); !fits)
+    return fits.error();
+  if (auto fits = check_frozen(made); !fits)
+    return fits.error();
+  if (auto fits = check_values(made); !fits)
     return fits.error();
   if (auto valid = validate(made.job); !valid)
     return valid.error();
@@ -310,11 +385,11 @@ std::string overruled(const run_options& options, const job_spec& mine, const jo
       differing.push_back(fmt::format("{} {}", name, there));
   };
   compare("--epochs", mine.epochs, theirs.epochs);
-  if (!mine.tables.empty() && !theirs.tables.empty()) {
-    const auto& here = mine.tables.front();
-    const auto& there = theirs.tables.front();
-    compare("--sync", to_string(here.sync), to_string(there.sync));
-    compare("--lr", here.optimizer.learning_rate, there.optimizer.learning_rate);
+  const auto here = std::ranges::find(mine.tables, false, &table_spec::frozen);
+  const auto there = std::ranges::find(theirs.tables, false, &table_spec::frozen);
+  if (here != mine.tables.end() && there != theirs.tables.end()) {
+    compare("--sync", to_string(here->sync), to_string(there->sync));
+    compare("--lr", here->optimizer.learning_rate, there->optimizer.learning_rate);
   }
   if (differing.empty())
     return "";

@@ -5,6 +5,7 @@
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/tables/codec.hpp"
+#include "actors/tables/initial_values.hpp"
 #include "actors/tables/server_functions.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
@@ -26,6 +27,9 @@ struct plan {
   run_options options;
   job_spec job;
   server_functions functions; ///< Of the program.
+  /// The file that each table begins with. The job has a checksum in its place.
+  std::vector<std::optional<values_file>> values;
+  given_values given; ///< Their values; empty in processes that the launcher starts.
   store_kind store = store_kind::servers;
   std::string store_name, workers_name;
   std::string evaluator_name; ///< Empty: the graph has no evaluator.

@@ -2,6 +2,7 @@
 
 #include "actors/graph/allreduce/allreduce_launcher.hpp"
 #include "actors/graph/allreduce/rank_process.hpp"
+#include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/launch/run_setup.hpp"
@@ -199,7 +200,9 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
       return who ? run_child(*who, options_, functions_, lowered, run_rank)
                  : complain(name_, who.error().text, bad_command_line);
     }
-    const auto what = lowered();
+    auto what = lowered();
+    if (options_.dry_run || !(options_.print_graph || options_.dot))
+      required(read_values(what), bad_command_line);
     if (options_.print_graph || options_.dot || options_.dry_run)
       return with_output_written(name_, show_only(what));
     allow_files(what.options);

@@ -1,6 +1,5 @@
 #include "actors/tables/block_store.hpp"
 
-#include "actors/tables/initial_values.hpp"
 #include "base/crc32c.hpp"
 #include "base/system/draw_random.hpp"
 #include "kernels/vector_ops.hpp"
@@ -86,7 +85,8 @@ block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool,
 }
 
 block_store::block_store(const job_spec& job, const std::vector<partition_id>& partitions,
-                         std::shared_ptr<buffer_pool> pool, const server_functions& functions)
+                         std::shared_ptr<buffer_pool> pool, const server_functions& functions,
+                         const given_values& given)
     : block_store(job, std::move(pool), functions) {
   const std::set<partition_id> here(partitions.begin(), partitions.end());
   for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
@@ -94,7 +94,11 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
       return;
     const range elements = block_range(job_, table, index);
     const auto values = pool_->floats(elements.count);
-    fill_initial_values(job_.seed, spec(table), elements.first, {values.get(), elements.count});
+    if (const auto found = given.find(table.value); found != given.end())
+      std::memcpy(values.get(), found->second->data() + elements.first,
+                  elements.count * sizeof(float));
+    else
+      fill_initial_values(job_.seed, spec(table), elements.first, {values.get(), elements.count});
     block& fresh = tables_[table.value][index];
     fresh.count = elements.count;
     fresh.values = values;
@@ -189,6 +193,9 @@ result<void> block_store::check(const std::vector<piece>& pieces) const {
       return shape_mismatch("piece crosses the end of a block: "
                             + element_name(x.where.table, x.where.first) + ", "
                             + std::to_string(x.where.count) + " elements");
+    if (spec(x.where.table).frozen)
+      return shape_mismatch("a piece for table '" + spec(x.where.table).name
+                            + "', which is frozen: a stage must not add one");
     if (!x.values)
       return shape_mismatch("piece without values: " + element_name(x.where.table, x.where.first));
     covered.push_back(x.where);

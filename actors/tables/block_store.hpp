@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/server/shard.hpp"
+#include "actors/tables/initial_values.hpp"
 #include "actors/tables/server_functions.hpp"
 #include "actors/tables/stretches.hpp"
 #include "base/buffer.hpp"
@@ -41,9 +42,10 @@ class block_store {
 public:
   /// Makes fresh partitions, filled by the tables' initialisers: a function of job seed, table name
   /// and element, the same on any number of servers. `functions`: those that the job's tables name;
-  /// a store that takes no steps needs none.
+  /// a store that takes no steps needs none. `given`: takes the place of initialisers.
   block_store(const job_spec& job, const std::vector<partition_id>& partitions,
-              std::shared_ptr<buffer_pool> pool, const server_functions& functions = {});
+              std::shared_ptr<buffer_pool> pool, const server_functions& functions = {},
+              const given_values& given = {});
   /// Makes them from a checkpoint. Requires: complete(job, partitions).
   block_store(const job_spec& job, const std::vector<partition_image>& partitions,
               std::shared_ptr<buffer_pool> pool, const server_functions& functions = {});
@@ -51,8 +53,9 @@ public:
   /// Checks that the images hold every block of their partitions, in its size. Errors: damaged.
   static result<void> complete(const job_spec& job, const std::vector<partition_image>& partitions);
 
-  /// Checks that each piece lies within one block of a partition that is here, has values, and
-  /// overlaps no other piece. Errors: shape_mismatch, not_ready (partition elsewhere).
+  /// Checks that each piece lies within one block of a partition that is here, is of no frozen
+  /// table, has values, and overlaps no other piece. Errors: shape_mismatch, not_ready (partition
+  /// elsewhere).
   result<void> check(const std::vector<piece>& pieces) const;
   /// Checks ranges to be read; they may cross blocks and overlap. Errors: as above.
   result<void> check(const std::vector<range>& ranges) const;

@@ -10,9 +10,15 @@
 #include "serialization/job.hpp"
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
+#include <vector>
 
 namespace troupe {
+
+/// The first values of dense tables that begin with a file's, whole, by the number of the table.
+using given_values = std::map<std::uint32_t, std::shared_ptr<const std::vector<float>>>;
 
 /// Writes elements [first, first + values.size()) of a dense table.
 void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::uint64_t first,

@@ -16,8 +16,8 @@ row_push rows_of(const push_request& push) {
 
 table_store::table_store(const job_spec& job, const std::vector<partition_id>& partitions,
                          const std::shared_ptr<buffer_pool>& pool,
-                         const server_functions& functions)
-    : blocks_(job, partitions, pool, functions), rows_(job, partitions, pool, functions) {}
+                         const server_functions& functions, const given_values& given)
+    : blocks_(job, partitions, pool, functions, given), rows_(job, partitions, pool, functions) {}
 
 result<std::shared_ptr<table_store>>
 table_store::restored(const job_spec& job, const std::vector<partition_image>& partitions,

@@ -15,9 +15,11 @@ namespace troupe {
 /// not finite, none. The functions promise the same as those of the two stores.
 class table_store final : public value_store {
 public:
-  /// Makes fresh partitions. `functions`: those that the job's tables name.
+  /// Makes fresh partitions. `functions`: those that the job's tables name. `given`: takes the
+  /// place of initialisers.
   table_store(const job_spec& job, const std::vector<partition_id>& partitions,
-              const std::shared_ptr<buffer_pool>& pool, const server_functions& functions = {});
+              const std::shared_ptr<buffer_pool>& pool, const server_functions& functions = {},
+              const given_values& given = {});
   /// Restores a checkpoint. Errors: damaged.
   static result<std::shared_ptr<table_store>>
   restored(const job_spec& job, const std::vector<partition_image>& partitions,

@@ -20,9 +20,16 @@ const range* holder_of(const range& x, const std::vector<range>& known) {
   return inside && at->stamp != 0 ? &*at : nullptr;
 }
 
-bool covers(const std::vector<range>& ranges, const job_spec& job) {
+bool is_held(const job_spec& job, const cached_values& known, std::size_t table) {
+  return job.tables[table].frozen && known.tables[table];
+}
+
+/// Returns whether the ranges are all tables but the frozen ones that are held.
+bool covers(const std::vector<range>& ranges, const job_spec& job, const cached_values& known) {
   auto at = ranges.begin();
   for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+    if (is_held(job, known, i))
+      continue;
     std::uint64_t end = 0;
     for (; at != ranges.end() && at->table.value == i && at->first == end && at->count > 0; ++at)
       end += at->count;
@@ -43,6 +50,22 @@ cached_ptr empty_cache(const job_spec& job) {
   return made;
 }
 
+cached_ptr frozen_cache(const job_spec& job, const cached_values& whole) {
+  auto made = std::make_shared<cached_values>(*empty_cache(job));
+  for (std::size_t i = 0; i < job.tables.size(); ++i)
+    if (job.tables[i].frozen)
+      made->tables[i] = whole.tables[i];
+  std::erase_if(made->ranges, [&](const range& x) { return is_held(job, *made, x.table.value); });
+  return made;
+}
+
+bool lacks_frozen(const job_spec& job, const cached_values& known) {
+  for (std::size_t i = 0; i < job.tables.size(); ++i)
+    if (job.tables[i].frozen && !known.tables[i])
+      return true;
+  return false;
+}
+
 result<cached_ptr> hold(const job_spec& job, const cached_values& known, const pull_reply& answer,
                         buffer_pool& pool) {
   auto made = std::make_shared<cached_values>();
@@ -56,8 +79,9 @@ result<cached_ptr> hold(const job_spec& job, const cached_values& known, const p
     made->ranges.push_back(x);
   }
   std::ranges::sort(made->ranges, {}, place_of);
-  if (!covers(made->ranges, job))
+  if (!covers(made->ranges, job, known))
     return {errc::malformed, "the values of a pull do not cover the tables"};
+  std::erase_if(made->ranges, [&](const range& x) { return job.tables[x.table.value].frozen; });
 
   std::vector<std::shared_ptr<float>> fresh(job.tables.size());
   for (const piece& x : answer.pieces)

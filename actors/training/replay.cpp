@@ -21,9 +21,10 @@ std::string title(const trace_entry& x, std::size_t chain) {
 
 } // namespace
 
-replay::replay(job_spec job, const trainer_factory& make, const server_functions& functions)
-    : job_(std::move(job)), functions_(functions), is_bsp_(any_bsp(job_)), computer_(job_, make),
-      empty_cache_(empty_cache(job_)), chains_(job_.chain_count()) {
+replay::replay(job_spec job, const trainer_factory& make, const server_functions& functions,
+               given_values given)
+    : job_(std::move(job)), functions_(functions), given_(std::move(given)), is_bsp_(any_bsp(job_)),
+      computer_(job_, make), known_(empty_cache(job_)), chains_(job_.chain_count()) {
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
     all_tables_.push_back({i});
   view_.config = {1};
@@ -34,21 +35,35 @@ replay::replay(job_spec job, const trainer_factory& make, const server_functions
 
 result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
                                               const trainer_factory& make,
-                                              const server_functions& functions) {
-  std::unique_ptr<replay> made{new replay{std::move(recorded.job), make, functions}};
+                                              const server_functions& functions,
+                                              given_values given) {
+  std::unique_ptr<replay> made{
+    new replay{std::move(recorded.job), make, functions, std::move(given)}};
   for (auto& history : recorded.chains)
     if (auto added = made->add(history); !added)
       return added.error();
   for (std::size_t i = 0; i < made->chains_.size(); ++i)
     if (!made->chains_[i].values)
       return {errc::damaged, "no server's record has shard " + std::to_string(i)};
+  if (any_frozen(made->job_)) {
+    pull_request everything;
+    everything.latest = true;
+    everything.ranges = made->known_->ranges;
+    const auto first = made->read(everything);
+    if (!first)
+      return first.error();
+    const auto whole = hold(made->job_, *made->known_, *first, *made->pool_);
+    if (!whole)
+      return whole.error();
+    made->known_ = frozen_cache(made->job_, **whole);
+  }
   return made;
 }
 
 result<void> replay::add(storage::chain_history& history) {
   const auto at = history.chain.value;
   const auto name = "shard " + std::to_string(at);
-  if (history.base_checkpoint != 0 || (at < chains_.size() && chains_[at].values))
+  if (!storage::begins_job(history, job_) || (at < chains_.size() && chains_[at].values))
     return {errc::invalid_argument,
             name + " began again with "
               + (history.base_checkpoint == 0
@@ -61,7 +76,7 @@ result<void> replay::add(storage::chain_history& history) {
       || std::ranges::any_of(history.applied, beyond) || std::ranges::any_of(history.read, beyond))
     return {errc::damaged, "the record of " + name + " does not fit its job"};
   auto& chain = chains_[at];
-  chain.values = std::make_shared<table_store>(job_, history.partitions, pool_, functions_);
+  chain.values = std::make_shared<table_store>(job_, history.partitions, pool_, functions_, given_);
   for (const auto partition : history.partitions)
     view_.chain_of[partition.value] = {at};
   for (const auto* const all : {&history.read, &history.applied}) // Applied versions win.
@@ -152,8 +167,8 @@ result<void> replay::open(open_gradient& what) {
   }
   what.way.emplace(make_router());
   router_effects effects;
-  what.way->ask(pull_token, {{}, pull_request{what.step, false, empty_cache_->ranges, what.rows}},
-                {}, effects);
+  what.way->ask(pull_token, {{}, pull_request{what.step, false, known_->ranges, what.rows}}, {},
+                effects);
   return follow(what, effects);
 }
 
@@ -192,7 +207,7 @@ result<void> replay::answer_reads(std::size_t at) {
 }
 
 result<void> replay::compute(open_gradient& what, const pull_reply& answer) {
-  const auto whole = hold(job_, *empty_cache_, answer, *pool_);
+  const auto whole = hold(job_, *known_, answer, *pool_);
   if (!whole)
     return whole.error();
   gradient_task task{0, what.step.batch, (*whole)->tables, what.rows, answer.version, {}};

@@ -28,11 +28,13 @@ namespace troupe {
 /// Capacity: the values, and the gradients and pinned blocks that were open at a time in the run.
 class replay {
 public:
+  /// `given`: the first values of tables that begin with a file's.
   /// Errors: invalid_argument (a shard went back to a checkpoint), damaged (a shard is missing, or
   /// a batch is not in the job).
   static result<std::unique_ptr<replay>> begin(storage::push_history recorded,
                                                const trainer_factory& make,
-                                               const server_functions& functions = {});
+                                               const server_functions& functions = {},
+                                               given_values given = {});
 
   /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no shard
   /// ever has; the text names the step), invalid_argument (the trainer threw this text),
@@ -73,7 +75,8 @@ private:
     std::multimap<std::uint64_t, open_gradient*> reads; ///< By version.
   };
 
-  replay(job_spec job, const trainer_factory& make, const server_functions& functions);
+  replay(job_spec job, const trainer_factory& make, const server_functions& functions,
+         given_values given);
   result<void> add(storage::chain_history& history);
   open_gradient& gradient_of(const storage::trace_entry& record);
   router make_router() const;
@@ -87,10 +90,11 @@ private:
 
   job_spec job_;
   server_functions functions_;
+  given_values given_;
   bool is_bsp_;
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;
-  cached_ptr empty_cache_;
+  cached_ptr known_; ///< The frozen tables, which no gradient needs to read.
   std::vector<table_id> all_tables_;
   troupe::view view_;
   std::vector<chain_state> chains_;

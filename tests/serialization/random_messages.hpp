@@ -95,6 +95,10 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
   }
   table.init = {static_cast<initializer_kind>(random.below(3)),
                 static_cast<float>(random.below(10)) / 8.0f};
+  if (!table.is_sparse()) {
+    table.frozen = index > 0 && random.chance(); // A job trains some table.
+    table.values_checksum = random.chance() ? random.number32() : 0;
+  }
   return table;
 }
 

@@ -94,7 +94,7 @@ private:
   };
 
   void prepare() {
-    auto made = required(prepare_directories(name_, options_, job_));
+    auto made = required(prepare_directories(name_, options_, job_, plan_.given));
     locks_ = std::move(made.locks);
     console_.log_in_run_directory(options_, command_);
     console_.say(

@@ -31,7 +31,7 @@ cluster_file cluster_file_of(const plan& what) {
   made.verify_replicas = what.options.servers.verify_replicas;
   made.stragglers = what.options.workers.stragglers;
   made.straggler_time_scale = what.options.workers.straggler_time_scale;
-  made.resume = what.options.resume || what.options.import_file;
+  made.resume = what.options.resume || what.options.import_file || any_from_file(what.job);
   made.nodes = node_roles_of(what);
   return made;
 }

@@ -1,6 +1,7 @@
 #include "actors/graph/launch/import.hpp"
 
-#include "actors/tables/block_store.hpp"
+#include "actors/tables/table_store.hpp"
+#include "base/crc32c.hpp"
 #include "base/quote.hpp"
 #include "storage/checkpoint_writer.hpp"
 #include "storage/manifest.hpp"
@@ -8,8 +9,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -25,6 +28,18 @@ result<void> check_finite(const storage::tensor& x, const std::filesystem::path&
   return {errc::malformed, "tensor " + troupe::quote(x.name) + " is "
                              + (std::isnan(*odd) ? "NaN" : "infinite") + " at "
                              + storage::position_text(x.shape, index) + " in " + file.string()};
+}
+
+/// Checks that a tensor of this name was found, and can be the values of a table.
+result<void> check_fit(const storage::tensor* found, const std::string& name,
+                       const table_spec& table, const std::filesystem::path& file) {
+  if (!found)
+    return {errc::shape_mismatch, file.string() + " holds no tensor '" + name + "'"};
+  if (found->shape != table.shape)
+    return {errc::shape_mismatch, "tensor '" + name + "' is " + storage::shape_text(found->shape)
+                                    + " in " + file.string() + " and "
+                                    + storage::shape_text(table.shape) + " in the model"};
+  return check_finite(*found, file);
 }
 
 /// Returns the tensor of each table, in the job's order.
@@ -47,21 +62,35 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
   for (const auto& table : job.tables) {
     const auto found =
       std::find_if(read->begin(), read->end(), [&](const auto& x) { return x.name == table.name; });
-    if (found == read->end())
-      return {errc::shape_mismatch, file.string() + " holds no tensor '" + table.name + "'"};
-    if (found->shape != table.shape)
-      return {errc::shape_mismatch,
-              "tensor '" + table.name + "' is " + storage::shape_text(found->shape) + " in "
-                + file.string() + " and " + storage::shape_text(table.shape) + " in the model"};
-    if (auto finite = check_finite(*found, file); !finite)
-      return finite.error();
-    ordered.push_back(std::move(*found));
+    auto* const values = found == read->end() ? nullptr : &*found;
+    if (auto fits_table = check_fit(values, table.name, table, file); !fits_table)
+      return fits_table.error();
+    ordered.push_back(std::move(*values));
   }
   return ordered;
 }
 
+/// Returns the array of the file that a table begins with.
+result<storage::tensor> tensor_of(const values_file& from, const table_spec& table) {
+  const std::filesystem::path file = from.path;
+  const bool is_only = file.extension() == ".npy" && from.array.empty(); // Named as the file.
+  const auto& name = from.array.empty() ? table.name : from.array;
+  auto read =
+    storage::read_tensors(file, [&](const auto& found, std::span<const std::uint64_t> shape) {
+      return (is_only || found == name) && std::ranges::equal(table.shape, shape);
+    });
+  if (!read)
+    return read.error();
+  const auto found =
+    is_only ? read->begin() : std::ranges::find(*read, name, &storage::tensor::name);
+  auto* const values = found == read->end() ? nullptr : &*found;
+  if (auto fits = check_fit(values, is_only && values ? values->name : name, table, file); !fits)
+    return fits.error();
+  return std::move(*values);
+}
+
 std::string remark_on_conversion(const std::filesystem::path& file,
-                                 const std::vector<storage::tensor>& tensors) {
+                                 std::span<const storage::tensor> tensors) {
   const auto found =
     std::ranges::find_if(tensors, [](const auto& x) { return !x.converted_from.empty(); });
   if (found == tensors.end())
@@ -71,38 +100,61 @@ std::string remark_on_conversion(const std::filesystem::path& file,
 
 } // namespace
 
-result<std::string> import_parameters(const std::filesystem::path& file,
-                                      const std::filesystem::path& checkpoints,
-                                      const job_spec& job) {
-  auto tensors = tensors_of(file, job);
-  if (!tensors)
-    return tensors.error();
+result<void> read_values(plan& what) {
+  for (std::uint32_t i = 0; i < what.job.tables.size(); ++i) {
+    auto& table = what.job.tables[i];
+    const auto& from = what.values[i];
+    if (!from)
+      continue;
+    auto read = tensor_of(*from, table);
+    if (!read)
+      return {read.error().code, "table '" + table.name + "': " + read.error().text};
+    const auto checksum = storage::detail::crc32c(std::as_bytes(std::span{read->values}));
+    table.values_checksum = std::max<std::uint32_t>(checksum, 1); // 0 means no file.
+    if (auto remark = remark_on_conversion(from->path, {&*read, 1}); !remark.empty())
+      what.remarks.push_back(std::move(remark));
+    what.given[i] = std::make_shared<const std::vector<float>>(std::move(read->values));
+  }
+  return {};
+}
+
+void take_checksums(plan& mine, const job_spec& theirs) {
+  for (std::size_t i = 0; i < mine.job.tables.size() && i < theirs.tables.size(); ++i)
+    if (mine.values[i])
+      mine.job.tables[i].values_checksum = theirs.tables[i].values_checksum;
+}
+
+result<void> write_first_checkpoint(const std::filesystem::path& checkpoints, const job_spec& job,
+                                    const given_values& given) {
   std::vector<partition_id> all;
   std::vector<shard_partition> fresh;
   for (std::uint32_t i = 0; i < job.partitions; ++i) {
     all.push_back({i});
     fresh.push_back({{i}, 0, std::vector<batch_set>(job.tables.size())});
   }
-  const auto pool = std::make_shared<buffer_pool>();
-  storage::cut what{1, {0}, block_store{job, all, pool}.pin(fresh)};
-  for (auto& partition : what.partitions)
-    for (auto& block : partition.blocks) {
-      const auto where = block_range(job, block.table, block.block);
-      auto values = pool->floats(where.count);
-      std::memcpy(values.get(), (*tensors)[block.table.value].values.data() + where.first,
-                  where.count * sizeof(float));
-      block.values = std::move(values);
-    }
+  table_store values{job, all, std::make_shared<buffer_pool>(), {}, given};
   auto writer = storage::checkpoint_writer::open(checkpoints, {0}, {0});
   if (!writer)
     return writer.error();
-  auto part = (*writer)->write(what);
+  auto part = (*writer)->write({1, {0}, values.pin(fresh)});
   if (!part)
     return part.error();
-  auto committed = storage::commit(checkpoints, {1, job, {}, 0, {}, {*std::move(part)}});
-  if (!committed)
-    return committed.error();
-  return remark_on_conversion(file, *tensors);
+  return storage::commit(checkpoints, {1, job, {}, 0, {}, {*std::move(part)}});
+}
+
+result<std::string> import_parameters(const std::filesystem::path& file,
+                                      const std::filesystem::path& checkpoints,
+                                      const job_spec& job) {
+  auto tensors = tensors_of(file, job);
+  if (!tensors)
+    return tensors.error();
+  auto remark = remark_on_conversion(file, *tensors);
+  given_values given;
+  for (std::uint32_t i = 0; i < tensors->size(); ++i)
+    given[i] = std::make_shared<const std::vector<float>>(std::move((*tensors)[i].values));
+  if (auto written = write_first_checkpoint(checkpoints, job, given); !written)
+    return written.error();
+  return remark;
 }
 
 } // namespace troupe

@@ -107,7 +107,8 @@ private:
   }
 
   void prepare_files() {
-    auto made = required(prepare_directories(name_, options_, job_));
+    auto made = required(
+      prepare_directories(name_, options_, job_, in_one_process() ? given_values{} : plan_.given));
     locks_ = std::move(made.locks);
     if (!in_one_process()) {
       console_.log_in_run_directory(options_, command_);

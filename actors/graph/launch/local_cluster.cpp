@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 void take_fields(const plan& what, const log_sink& log, server_options& how) {
   how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
+  how.given = what.given;
   how.verify_replicas = what.options.servers.verify_replicas;
   how.record = recording_of(what.options);
   if (what.make_keeper)
@@ -93,7 +94,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
     return member_id{as, index, {draw_random()}};
   };
   if (what.store == store_kind::shared_memory) {
-    made.shared_ = std::make_shared<shared_tables>(job);
+    made.shared_ = std::make_shared<shared_tables>(job, what.given);
     made.actors_.push_back(
       untyped(spawn_hogwild_server(system, identity(role::server, 0), made.shared_, connect)));
   } else {

@@ -3,6 +3,7 @@
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/build_workers.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/options/recording.hpp"
@@ -312,7 +313,9 @@ int run_child(const child_identity& who, const run_options& options,
   try {
     const bool is_worker = who.self.role == role::worker;
     const bool has_keeper = who.self.role == role::server && cluster->job.own_store;
-    const auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
+    auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
+    if (what)
+      take_checksums(*what, cluster->job);
     if (what && what->store == store_kind::all_reduce) {
       const auto log = voice.log();
       log(log_level::info, start_text(who, *cluster));

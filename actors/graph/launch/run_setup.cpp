@@ -125,7 +125,8 @@ std::set<role> roles_here(const run_options& options) {
 }
 
 /// Prepares directories that have names. After an error `made` has the locks taken so far.
-result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
+result<void> prepare_named(run_options& options, const job_spec& job, const given_values& given,
+                           prepared_directories& made) {
   const bool needs_run_directory = options.needs_run_directory();
   const auto& run = options.run_directory;
   if (needs_run_directory)
@@ -163,6 +164,9 @@ result<void> prepare_named(run_options& options, const job_spec& job, prepared_d
       return imported.error();
     if (!imported->empty())
       made.remarks.push_back(*std::move(imported));
+  } else if (!given.empty() && !options.resume) {
+    if (auto written = write_first_checkpoint(checkpoints, job, given); !written)
+      return written.error();
   }
   if (options.resume)
     if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
@@ -199,7 +203,7 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
 }
 
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
-                                                 const job_spec& job) {
+                                                 const job_spec& job, const given_values& given) {
   auto& run = options.run_directory;
   std::error_code none;
   const bool is_unnamed = run.empty();
@@ -218,7 +222,7 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
       run = *std::move(directory);
     }
   }
-  auto prepared = prepare_named(options, job, made);
+  auto prepared = prepare_named(options, job, given, made);
   if (prepared)
     prepared = begin_recording(options, job);
   if (prepared)

@@ -32,11 +32,13 @@ struct prepared_directories {
 result<void> check_run(const plan& what);
 
 /// Makes and locks the directories and fills in their names in `options`. Checks that the
-/// checkpoints fit --resume, writes the checkpoint of --import, and begins --record.
+/// checkpoints fit --resume, writes the checkpoint of --import or, where there are any, of the
+/// `given` values, and begins --record.
 /// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
 /// new run directory remains after an error.
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
-                                                 const job_spec& job);
+                                                 const job_spec& job,
+                                                 const given_values& given = {});
 
 /// Returns the job's place in etcd. Its name there is the path of its checkpoint directory, unless
 /// the user gave one.

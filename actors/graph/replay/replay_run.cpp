@@ -36,7 +36,8 @@ result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
   for (std::size_t i = 0; fits && i < mine.tables.size(); ++i) {
     const auto& x = recorded.tables[i];
     const auto& y = mine.tables[i];
-    fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width;
+    fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width
+           && x.values_checksum == y.values_checksum;
   }
   if (fits)
     return {};
@@ -131,7 +132,8 @@ result<int> replay_and_compare(const plan& what) {
     fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
-  auto now = replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions);
+  auto now =
+    replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions, what.given);
   if (!now)
     return now.error();
   auto& again = **now;

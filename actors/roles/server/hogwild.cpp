@@ -21,13 +21,17 @@ struct shared_tables::table {
   std::atomic<std::uint64_t> steps{0};
 };
 
-shared_tables::shared_tables(const job_spec& job)
+shared_tables::shared_tables(const job_spec& job, const given_values& given)
     : job_(job), pool_(std::make_shared<buffer_pool>()) {
-  for (const auto& spec : job_.tables) {
+  for (std::uint32_t i = 0; i < job_.tables.size(); ++i) {
+    const auto& spec = job_.tables[i];
     auto made = std::make_unique<table>();
     made->values.resize(spec.size());
     made->state.resize(spec.size() * kernels::state_per_weight(spec.optimizer.kind));
-    fill_initial_values(job_.seed, spec, 0, made->values);
+    if (const auto found = given.find(i); found != given.end())
+      made->values = *found->second;
+    else
+      fill_initial_values(job_.seed, spec, 0, made->values);
     tables_.push_back(std::move(made));
   }
 }
@@ -56,6 +60,9 @@ result<void> shared_tables::check(const push_request& what) const {
   for (const auto& x : what.pieces) {
     if (auto valid = check(x.where); !valid)
       return valid;
+    if (job_.tables[x.where.table.value].frozen)
+      return {errc::shape_mismatch, "a gradient of table '" + job_.tables[x.where.table.value].name
+                                      + "', which is frozen"};
     if (kernels::first_non_finite({x.values.get(), x.where.count}) < x.where.count)
       return {errc::non_finite, "worker " + std::to_string(what.step.worker.value)
                                   + " pushed a gradient that is not finite: table '"

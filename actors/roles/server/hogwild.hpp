@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/kv.hpp"
+#include "actors/tables/initial_values.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -19,8 +20,8 @@ namespace troupe {
 /// updates.
 class shared_tables {
 public:
-  /// Fills the values with the tables' initialisers.
-  explicit shared_tables(const job_spec& job);
+  /// Fills the values with the tables' initialisers. `given`: takes their place.
+  explicit shared_tables(const job_spec& job, const given_values& given = {});
   ~shared_tables();
 
   /// Takes the optimiser step of each piece and adds the batch to the applied batches.

@@ -24,16 +24,20 @@ using filler =
                                    std::vector<partition_id>>::with<std::shared_ptr<value_store>>>;
 
 filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool,
-                                 const server_functions& functions,
+                                 const server_functions& functions, const given_values& given,
                                  const std::optional<keeper_options>& keeper,
                                  const shared_images& images) {
-  return {[self, pool, functions, keeper, images](
+  return {[self, pool, functions, given, keeper, images](
             read_atom, const job_spec& job,
             const std::vector<partition_id>& here) -> caf::result<std::shared_ptr<value_store>> {
     self->quit();
+    for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+      if (job.tables[i].values_checksum != 0 && !given.contains(i))
+        return to_caf({errc::damaged, "no checkpoint has the first values of table '"
+                                        + job.tables[i].name + "', which are from a file"});
     if (!keeper)
       return std::shared_ptr<value_store>{
-        std::make_shared<table_store>(job, here, pool, functions)};
+        std::make_shared<table_store>(job, here, pool, functions, given)};
     auto made = keeper_store::made(job, *images, *keeper, pool);
     if (!made)
       return to_caf(made.error());
@@ -100,8 +104,9 @@ void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
   const auto saved = std::make_shared<const std::vector<partition_image>>(std::move(images));
   const auto by =
     options.own_thread
-      ? self->spawn<caf::detached>(run_filler, context_->pool, functions(), options.keeper, saved)
-      : self->spawn(run_filler, context_->pool, functions(), options.keeper, saved);
+      ? self->spawn<caf::detached>(run_filler, context_->pool, functions(), options.given,
+                                   options.keeper, saved)
+      : self->spawn(run_filler, context_->pool, functions(), options.given, options.keeper, saved);
   std::vector<partition_id> partitions;
   for (const auto& x : held)
     partitions.push_back(x.partition);
@@ -111,8 +116,9 @@ void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
               loaded(load, std::move(filled), held);
             }),
           while_alive<const caf::error>([this, load](const caf::error& why) {
-            load_failed(load, context_->options.keeper
-                                ? from_caf(why)
+            const auto known = from_caf(why);
+            load_failed(load, context_->options.keeper || known.code == errc::damaged
+                                ? known
                                 : failure{errc::not_ready, "the partitions could not be filled"});
           }));
 }

@@ -9,6 +9,7 @@
 #include "actors/protocol/chain.hpp"
 #include "actors/protocol/server/shard.hpp"
 #include "actors/roles/server/trace_recorder.hpp"
+#include "actors/tables/initial_values.hpp"
 #include "actors/tables/server_functions.hpp"
 #include "actors/training/keeper_store.hpp"
 #include "base/buffer.hpp"
@@ -42,6 +43,8 @@ struct server_options {
   /// Directory for local states of its replicas (storage/local_state.hpp); empty: keeps no states.
   std::filesystem::path directory{};
   server_functions functions{}; ///< Those that the job's tables name.
+  /// First values of tables that begin with a file's; empty where a checkpoint has them.
+  given_values given{};
   /// Versions between two checksums of the values, which the coordinator compares; 0: none.
   std::uint64_t verify_replicas = 0;
   log_sink log{};
