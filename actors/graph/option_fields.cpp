@@ -27,14 +27,14 @@ bool in_workers(const run_options& asked, const plan& made) {
 template <auto Field>
 bool in_a_table(const run_options& asked, const plan& made) {
   return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
-    return table.optimizer.*Field == asked.optimizer.*Field;
+    return !table.frozen && table.optimizer.*Field == asked.optimizer.*Field;
   });
 }
 /// A server function gets no such field.
 template <auto Field>
 bool in_a_kernel(const run_options& asked, const plan& made) {
   return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
-    return table.optimizer.kind != optimizer_kind::user
+    return !table.frozen && table.optimizer.kind != optimizer_kind::user
            && table.optimizer.*Field == asked.optimizer.*Field;
   });
 }

@@ -64,10 +64,11 @@ std::string text_of_store(const plan& what) {
 
 std::string text_of_tables(const plan& what) {
   std::uint64_t floats = 0;
-  std::size_t sparse = 0;
+  std::size_t sparse = 0, frozen = 0;
   for (const auto& table : what.job.tables) {
     floats += table.size();
     sparse += table.is_sparse();
+    frozen += table.frozen;
   }
   const auto count = what.job.tables.size();
   auto text = fmt::format("{} table{}", count, count == 1 ? "" : "s");
@@ -75,6 +76,8 @@ std::string text_of_tables(const plan& what) {
     text += fmt::format(", {} floats", grouped(floats));
   if (sparse > 0)
     text += fmt::format(", {} sparse", sparse);
+  if (frozen > 0)
+    text += fmt::format(", {} frozen", frozen);
   return text + ", " + (what.options.allreduce ? "bsp" : to_string(what.options.sync));
 }
 

@@ -28,7 +28,8 @@ void classify(double squares, gradient_outcome& outcome) {
 } // namespace
 
 gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, bool keep_on_device)
-    : job_(std::move(job)), batches_(job_), keep_on_device_(keep_on_device && !any_sparse(job_)) {
+    : job_(std::move(job)), batches_(job_),
+      keep_on_device_(keep_on_device && !any_sparse(job_) && !any_frozen(job_)) {
   for (const auto& table : job_.tables)
     any_clip_ = any_clip_ || table.optimizer.clip_norm > 0.0f;
   try {
@@ -77,7 +78,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
     work.keys = keys;
     if (early)
       work.on_ready = [&](std::size_t table) {
-        if (checked.at(table))
+        if (checked.at(table) || job_.tables[table].frozen)
           return;
         checked[table] = true;
         outcome.finite = outcome.finite && is_finite(gradient_spans[table]);
@@ -88,9 +89,10 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
     const kernels::flush_denormals guard;
     if (keep_on_device_ && keep_on_device(work, parameter_spans, task.identity, outcome))
       return outcome;
-    for (const auto& x : parameter_spans) {
-      gradients.push_back(pool_.floats(x.size()));
-      gradient_spans.emplace_back(gradients.back().get(), x.size());
+    for (std::size_t i = 0; i < parameter_spans.size(); ++i) {
+      const auto size = job_.tables[i].frozen ? 0 : parameter_spans[i].size();
+      gradients.push_back(size > 0 ? pool_.floats(size) : nullptr);
+      gradient_spans.emplace_back(gradients.back().get(), size);
     }
     outcome.loss = model_->gradient(work, parameter_spans, gradient_spans);
   } catch (...) {
@@ -100,6 +102,8 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   double squares = 0; // Not finite if an element is not.
   for (std::uint32_t i = 0; i < gradients.size(); ++i) {
     const std::span<const float> gradient = gradient_spans[i];
+    if (job_.tables[i].frozen)
+      continue;
     if (any_clip_)
       squares += kernels::squared_norm(gradient);
     else if (!checked[i])

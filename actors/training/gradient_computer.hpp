@@ -28,9 +28,10 @@ struct gradient_task {
 
 struct gradient_outcome {
   std::uint64_t number = 0;
-  std::string failed;          ///< Text of the trainer's exception; the rest is then empty.
-  bool finite = true;          ///< Every element is finite.
-  std::vector<piece> pieces;   ///< One for each dense table; empty if the gradient is not finite.
+  std::string failed; ///< Text of the trainer's exception; the rest is then empty.
+  bool finite = true; ///< Every element is finite.
+  /// One for each dense table that is not frozen; empty if the gradient is not finite.
+  std::vector<piece> pieces;
   std::vector<row_piece> rows; ///< One for each sparse table; empty if the gradient is not finite.
   /// Set if the values of `pieces` are null: see update::on_device.
   std::shared_ptr<const device_values> on_device;

@@ -23,7 +23,7 @@ public:
       : inner_(std::move(inner)), options_(options), stretch_(inner_samples) {}
 
   double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
-    begin(parameters);
+    begin(parameters, gradients);
     splitmix64 seeds{work.seed};
     double loss = 0;
     bool is_finite = true;
@@ -45,13 +45,14 @@ public:
   }
 
 private:
-  /// Copies the parameters; makes a fresh state unless one is kept.
-  void begin(const_tensors parameters) {
+  /// Copies the parameters but those of frozen tables; makes a fresh state unless one is kept.
+  void begin(const_tensors parameters, mutable_tensors gradients) {
     values_.resize(parameters.size());
     read_.clear();
     for (std::size_t table = 0; table < parameters.size(); ++table) {
-      values_[table].assign(parameters[table].begin(), parameters[table].end());
-      read_.emplace_back(values_[table]);
+      const auto learned = parameters[table].first(gradients[table].size());
+      values_[table].assign(learned.begin(), learned.end());
+      read_.push_back(learned.empty() ? parameters[table] : std::span<const float>{values_[table]});
     }
     if (options_.keep && !states_.empty())
       return;
@@ -59,7 +60,7 @@ private:
     states_.resize(parameters.size());
     for (std::size_t table = 0; table < parameters.size(); ++table)
       states_[table].assign(
-        parameters[table].size() * kernels::state_per_weight(options_.optimizer.kind), 0.0f);
+        values_[table].size() * kernels::state_per_weight(options_.optimizer.kind), 0.0f);
   }
 
   /// Takes an inner step. Returns false if the gradient is not finite.
@@ -82,8 +83,9 @@ private:
   std::unique_ptr<trainer> inner_;
   local_step_options options_;
   std::size_t stretch_;
-  std::vector<std::vector<float>> values_;   ///< One for each table: after the last inner step.
-  std::vector<std::span<const float>> read_; ///< Views of `values_`.
+  /// One for each table: after the last inner step; empty for a frozen one.
+  std::vector<std::vector<float>> values_;
+  std::vector<std::span<const float>> read_; ///< Views of `values_`, and frozen tables.
   std::vector<std::vector<float>> states_;   ///< Of the inner optimiser; empty: begins anew.
   std::uint64_t steps_ = 0;                  ///< Inner steps of `states_`.
 };

@@ -53,7 +53,8 @@ struct batch {
 using key_lists = std::span<std::vector<std::uint64_t>>;
 
 /// One f32 array for each table of the job, in the job's order. A sparse table's array has the rows
-/// of the named keys, in ascending order of the keys: f32[keys, width].
+/// of the named keys, in ascending order of the keys: f32[keys, width]. A frozen table's array of
+/// gradients is empty.
 using const_tensors = std::span<const std::span<const float>>;
 using mutable_tensors = std::span<const std::span<float>>;
 
@@ -71,15 +72,16 @@ public:
   /// Names the rows of sparse tables that the gradient of this batch needs or changes. Called some
   /// time before gradient(); calls for other batches may come in between. May throw.
   virtual void keys(const batch& /*work*/, key_lists /*touched*/) {}
-  /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the
-  /// mean loss. Must be a function of its arguments alone. May throw: the job then stops with the
-  /// text.
+  /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`, which has
+  /// none for frozen tables; returns the mean loss. Must be a function of its arguments alone. May
+  /// throw: the job then stops with the text.
   /// Floats below 2^-126 count as zeros meanwhile (kernels/flush_denormals.hpp).
   virtual double gradient(const batch& work, const_tensors parameters,
                           mutable_tensors gradients) = 0;
   /// Called in place of gradient() if the workers of a process add up their pushes, so that their
   /// devices can add them up. `which` is equal for those workers that have the same parameters. If
-  /// it returns nullopt, gradient() is called, from then on always. May throw, as gradient() may.
+  /// it returns nullopt, gradient() is called, from then on always. Not called if a table is
+  /// frozen. May throw, as gradient() may.
   virtual std::optional<device_gradient> gradient_on_device(const batch& /*work*/,
                                                             const_tensors /*parameters*/,
                                                             const value_identity& /*which*/) {

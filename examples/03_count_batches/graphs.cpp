@@ -55,6 +55,8 @@ troupe::run_options options_of(const settings& chosen, troupe::run_options optio
             "its keeper has the sums in one array: leave --sparse out");
   refuse_if(has_keeper(graph) && chosen.function != "none",
             "its keeper adds gradients, not a server function: leave --function out");
+  refuse_if((has_keeper(graph) || graph == "device-reducer") && !chosen.factors.empty(),
+            "it has the table of the sums only: leave --factors out");
   refuse_if(graph == "device-reducer" && chosen.sparse,
             "rows of a sparse table stay on no device: leave --sparse out");
   refuse_if(graph == "device-reducer" && options.sync.mode != troupe::consistency_mode::asp,
@@ -95,7 +97,13 @@ troupe::any_store store_of(const settings& chosen, const troupe::run_options& op
     counts.kind = troupe::table_kind::sparse;
     counts.width = row_width;
   }
-  auto store = options.store({counts});
+  std::vector tables{counts};
+  if (!chosen.factors.empty())
+    tables.push_back({.name = "factors",
+                      .shape = {chosen.elements},
+                      .frozen = !chosen.thaw,
+                      .values = troupe::from_file(chosen.factors)});
+  auto store = options.store(std::move(tables));
   store.tables().front().optimizer = {.learning_rate = 1.0f}; // Each gradient is added as it is.
   if (chosen.function != "none")
     store.tables().front().optimizer = {

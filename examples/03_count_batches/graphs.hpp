@@ -17,6 +17,8 @@ struct settings {
   bool sparse = false;
   std::string graph = "plain";
   std::string function = "none";
+  std::string factors; ///< File with the values of a frozen table; empty: there is none.
+  bool thaw = false;   ///< The factors take steps too.
 };
 
 /// Returns the values of --graph.

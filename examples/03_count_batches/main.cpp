@@ -4,6 +4,9 @@
 //
 // bsp subtracts the mean of the n gradients of a clock, so there each is multiplied by n first.
 // All numbers are integers up to 2^24: exact in float32, in any order.
+//
+// With --factors the terms of element i are multiplied by the value i of a table that is frozen and
+// begins with the values of a file. Where it has other values for one batch, a sum is wrong.
 #include "examples/03_count_batches/functions.hpp"
 #include "examples/03_count_batches/graphs.hpp"
 #include "examples/03_count_batches/trainers.hpp"
@@ -54,6 +57,9 @@ int main(int argc, char** argv) {
                  "A server function that adds gradients: none, add, or one with a mistake, which "
                  "ends the job: hidden, host, fail",
                  count_batches::function_names());
+  program.option("--factors", chosen.factors,
+                 "File of a frozen table `factors`, one for each element");
+  program.flag("--thaw", chosen.thaw, "Leave the factors unfrozen; their gradient is zero");
   count_batches::add_functions(program);
 
   return program.run(argc, argv, [&](const troupe::run_options& given) {

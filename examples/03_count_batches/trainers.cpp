@@ -21,15 +21,19 @@ public:
   }
 
   /// sgd at rate 1 subtracts the gradient.
-  double gradient(const troupe::batch& work, troupe::const_tensors,
+  double gradient(const troupe::batch& work, troupe::const_tensors values,
                   troupe::mutable_tensors gradients) override {
     const std::uint64_t word = random_word(work.id.value);
     const auto scale = -static_cast<float>(all_.slots_beside(work.index));
     for (std::size_t i = 0; i < gradients[0].size(); ++i) {
       const std::size_t first =
         all_.rows == 0 ? 0 : row_of(work.keys[0][i / row_width]) * row_width;
-      gradients[0][i] = scale * term(word, first + (all_.rows == 0 ? i : i % row_width));
+      const std::size_t element = first + (all_.rows == 0 ? i : i % row_width);
+      const float factor = values.size() > 1 ? values[1][element] : 1.0f;
+      gradients[0][i] = scale * factor * term(word, element);
     }
+    if (gradients.size() > 1)
+      std::ranges::fill(gradients[1], 0.0f); // It is empty, unless --thaw is given.
     return 0.0;
   }
 
@@ -61,7 +65,8 @@ public:
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::size_t element =
         keys_.empty() ? i : row_of(keys_[i / row_width]) * row_width + i % row_width;
-      right += found[i] == expected_[element % expected_.size()];
+      const float factor = parameters.size() > 1 ? parameters[1][element] : 1.0f;
+      right += found[i] == factor * expected_[element % expected_.size()];
     }
     const auto [least, most] = std::ranges::minmax(found);
     const auto [least_expected, most_expected] = std::ranges::minmax(expected_);

@@ -37,26 +37,31 @@ std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) 
   return hash;
 }
 
+/// Returns the size of a table's gradient.
+std::size_t gradient_floats(const table_spec& table) {
+  return table.frozen ? 0 : static_cast<std::size_t>(table.size());
+}
+
 } // namespace
 
 std::size_t rank_model::sum_floats(const job_spec& job) {
   std::size_t floats = floats_per_line;
   for (const auto& table : job.tables)
-    floats += in_lines(static_cast<std::size_t>(table.size()));
+    floats += in_lines(gradient_floats(table));
   return floats;
 }
 
 rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
                        std::shared_ptr<float> sum, server_functions functions)
     : job_(job), functions_(std::move(functions)), rank_(rank), clocks_(bsp_clock_count(job)),
-      empty_cache_(empty_cache(job)), computer_(job, make) {
+      known_(empty_cache(job)), computer_(job, make) {
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
     partitions_.push_back({i});
   sum_floats_ = floats_per_line; // For the remarks.
   std::vector<std::size_t> bounds{0};
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i) {
-    const auto size = static_cast<std::size_t>(job_.tables[i].size());
+    const auto size = gradient_floats(job_.tables[i]);
     if (i > 0 && size >= part_floats_min)
       bounds.push_back(sum_floats_);
     tables_.push_back({i});
@@ -73,6 +78,17 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
     parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
   store_ = std::make_shared<table_store>(job_, partitions_, pool_, functions_);
+  hold_frozen();
+}
+
+/// Copies frozen tables, so that they are not copied for each gradient.
+void rank_model::hold_frozen() {
+  known_ = empty_cache(job_);
+  if (!any_frozen(job_))
+    return;
+  const auto whole = values();
+  assert(whole);
+  known_ = frozen_cache(job_, **whole);
 }
 
 batch_id rank_model::done() const {
@@ -80,8 +96,7 @@ batch_id rank_model::done() const {
 }
 
 result<cached_ptr> rank_model::values() const {
-  return hold(job_, *empty_cache_, store_->read(pull_request{{}, true, empty_cache_->ranges}, {}),
-              *pool_);
+  return hold(job_, *known_, store_->read(pull_request{{}, true, known_->ranges}, {}), *pool_);
 }
 
 result<void> rank_model::compute(bool stop, const std::function<void(std::uint32_t part)>& ready) {
@@ -113,7 +128,7 @@ gradient_listener rank_model::early_listener(const std::function<void(std::uint3
       return;
     complete[table] = gradient;
     for (std::uint32_t i = 0; i < tables_.size(); ++i)
-      if (part_of_[i] == part && complete[i].empty())
+      if (part_of_[i] == part && complete[i].empty() && !job_.tables[i].frozen)
         return;
     for (std::uint32_t i = 0; i < tables_.size(); ++i)
       if (part_of_[i] == part)
@@ -135,10 +150,11 @@ void rank_model::put_own() {
     if (left_[part_of_[i]])
       continue;
     if (own_.pieces.empty())
-      std::fill_n(sum_.get() + begins_[i], job_.tables[i].size(), 0.0f);
-    else
-      put(i);
+      std::fill_n(sum_.get() + begins_[i], gradient_floats(job_.tables[i]), 0.0f);
   }
+  for (const auto& piece : own_.pieces)
+    if (!left_[part_of_[piece.where.table.value]])
+      put(piece);
   step_flags mine;
   mine.stop = stop_ ? 1.0f : 0.0f;
   mine.unusable = own_.finite ? 0.0f : 1.0f;
@@ -146,8 +162,8 @@ void rank_model::put_own() {
   std::memcpy(sum_.get(), &mine, sizeof(mine));
 }
 
-void rank_model::put(std::uint32_t table) {
-  const auto& piece = own_.pieces[table];
+void rank_model::put(const piece& piece) {
+  const auto table = piece.where.table.value;
   const float clip = job_.tables[table].optimizer.clip_scale(own_.norm);
   float* const to = sum_.get() + begins_[table];
   for (std::size_t i = 0; i < piece.where.count; ++i)
@@ -167,11 +183,13 @@ rank_model::step_flags rank_model::step() {
   auto all = told();
   push_request push;
   push.tables = tables_;
-  for (const auto table : tables_)
-    for (std::uint64_t block = 0; block < block_count(job_.tables[table.value]); ++block) {
+  for (const auto table : tables_) {
+    const auto& spec = job_.tables[table.value];
+    for (std::uint64_t block = 0; !spec.frozen && block < block_count(spec); ++block) {
       const auto where = block_range(job_, table, block);
       push.pieces.push_back({where, {sum_, sum_.get() + begins_[table.value] + where.first}});
     }
+  }
   const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
   const push_request* const pushes[] = {&push};
   const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
@@ -195,6 +213,7 @@ result<void> rank_model::restore(const std::vector<partition_image>& images, std
     return restored.error();
   store_ = *std::move(restored);
   clock_ = clock;
+  hold_frozen();
   return {};
 }
 

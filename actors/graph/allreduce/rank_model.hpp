@@ -46,7 +46,7 @@ public:
   rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank,
              std::shared_ptr<float> sum = {}, server_functions functions = {});
 
-  /// Returns the size of sum().
+  /// Returns the size of sum(), which has no room for frozen tables.
   static std::size_t sum_floats(const job_spec& job);
 
   const job_spec& job() const { return job_; }
@@ -95,9 +95,10 @@ public:
 
 private:
   result<cached_ptr> values() const;
+  void hold_frozen();
   gradient_listener early_listener(const std::function<void(std::uint32_t part)>& ready);
   void put_own();
-  void put(std::uint32_t table);
+  void put(const piece& piece);
   step_flags told() const;
 
   job_spec job_;
@@ -114,7 +115,7 @@ private:
   std::vector<std::span<float>> parts_;
   std::vector<std::uint32_t> part_of_; ///< Part of each table.
   std::shared_ptr<table_store> store_;
-  cached_ptr empty_cache_;
+  cached_ptr known_; ///< The frozen tables.
   gradient_computer computer_;
   // These describe the last gradient.
   bool stop_ = false;

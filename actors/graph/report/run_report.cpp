@@ -55,11 +55,13 @@ json times_of(const histogram& x) {
   return x.count() == 0 ? json() : json{{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1.0)}};
 }
 
-/// Returns "asp", or "asp, bsp" in the order of tables if they differ.
+/// Returns "asp", or "asp, bsp" in the order of tables if they differ. Frozen tables do not count.
 template <class Text>
 std::string joined(const job_spec& job, Text text) {
   std::vector<std::string> seen;
   for (const table_spec& table : job.tables) {
+    if (table.frozen)
+      continue;
     std::string name = text(table);
     if (std::find(seen.begin(), seen.end(), name) == seen.end())
       seen.push_back(std::move(name));

@@ -428,10 +428,9 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   }
   if (part.what.pull) {
     auto& whole = *open.answer.pulled;
-    const bool is_introduction = part.what.pull->ranges.empty() && part.what.pull->rows.empty();
     if (!part.what.pull->latest)
       learn(answer.pulled->version);
-    if (!is_introduction) {
+    if (may_change(*part.what.pull)) { // Not an introduction, nor of frozen tables alone.
       remember_version(*from, *part.what.pull, answer.pulled->version);
       whole.version = std::max(whole.version, answer.pulled->version);
     }
@@ -451,6 +450,12 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
   }
+}
+
+bool router::may_change(const pull_request& pull) const {
+  return !pull.rows.empty() || std::ranges::any_of(pull.ranges, [&](const range& x) {
+    return !job_.tables[x.table.value].frozen;
+  });
 }
 
 void router::remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version) {

@@ -123,6 +123,7 @@ private:
   bool waits_for_push(const chain_queue& in, part_id id) const;
   void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
   void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
+  bool may_change(const pull_request& pull) const;
   static void remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
   void fail_request(request_token token, const failure& why, router_effects& effects);

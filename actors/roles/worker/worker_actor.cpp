@@ -57,6 +57,7 @@ struct worker_shell {
     nothing_held = empty_cache(options.job);
     held = nothing_held;
     is_sparse = any_sparse(options.job);
+    has_frozen = any_frozen(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
                                      gradient_thread_of(options), options.keep_on_device);
     self->attach_functor(
@@ -83,7 +84,12 @@ struct worker_shell {
       if (store.views)
         self->send(store.views, view_atom_v, mine->view);
     }
+    const auto generation = steps->generation();
     steps->reconcile(*mine);
+    if (has_frozen && steps->generation() != generation) { // Frozen values are pulled again.
+      held = nothing_held;
+      first_pull.reset();
+    }
     advance();
   }
 
@@ -134,8 +140,14 @@ struct worker_shell {
   void advance() {
     if (!failed.empty())
       return;
-    while (const auto step = steps->next_pull())
+    while (!first_pull) {
+      const auto step = steps->next_pull();
+      if (!step)
+        break;
+      if (has_frozen && lacks_frozen(options.job, *held))
+        first_pull = step->number; // The others need not bring the frozen tables too.
       prepare({}, *step);
+    }
     while (const auto step = steps->next_compute())
       compute(*step);
   }
@@ -188,7 +200,7 @@ struct worker_shell {
       counters.bytes_sent += payload_bytes(*what.push);
       ++counters.pushes_sent;
     }
-    const auto known = options.delta_pulls ? held : nothing_held;
+    const auto known = held;
     if (next)
       what.pull = pull_request{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
@@ -204,8 +216,10 @@ struct worker_shell {
       },
       [this, pushed, next](const caf::error& error) {
         const auto why = from_caf(error);
-        if (next)
+        if (next) {
           steps->pull_failed(next->number); // The next advance() tries again.
+          end_first_pull(*next);
+        }
         if (pushed)
           not_applied(*pushed, why);
         else if (reaction_to(why.code) == reaction::stop)
@@ -214,9 +228,15 @@ struct worker_shell {
       std::move(what));
   }
 
+  void end_first_pull(const training_step& step) {
+    if (first_pull == step.number)
+      first_pull.reset();
+  }
+
   /// Handles pulled values. `known`: the values that the pull request named.
   void arrived(const training_step& step, const cached_ptr& known,
                const std::vector<row_keys>& rows, const pull_reply& answer) {
+    end_first_pull(step);
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
@@ -226,6 +246,8 @@ struct worker_shell {
       return fail(whole.error().text);
     if (options.delta_pulls)
       held = *whole;
+    else if (has_frozen)
+      held = frozen_cache(options.job, **whole);
     std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // Not copied, as no code writes to them.
       all[x.where.table.value] = x.values;
@@ -325,8 +347,10 @@ struct worker_shell {
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   cached_ptr nothing_held;
-  cached_ptr held;        ///< The last pull's values with delta pulls, else empty.
-  bool is_sparse = false; ///< Whether any table is.
+  cached_ptr held;         ///< The last pull's values: frozen tables, and with delta pulls all.
+  bool has_frozen = false; ///< Whether any table is.
+  std::optional<std::uint64_t> first_pull; ///< Number of the step whose pull brings frozen tables.
+  bool is_sparse = false;                  ///< Whether any table is.
   buffer_pool pool;
 
   std::optional<step_planner> steps;
