@@ -223,7 +223,10 @@ void network::gradient_of_layer(std::size_t layer, std::span<const std::uint32_t
                                 std::span<const float> delta,
                                 troupe::mutable_tensors gradients) const {
   const std::size_t rows = which.size(), in_width = widths_[layer], width = widths_[layer + 1];
-  sum_rows(delta.data(), rows, gradients[2 * layer + 1]);
+  if (!gradients[2 * layer + 1].empty())
+    sum_rows(delta.data(), rows, gradients[2 * layer + 1]);
+  if (gradients[2 * layer].empty())
+    return;
   if (layer == 0 && sparse())
     first_gradient_sparse(*sparse(), which, delta, gradients[0]);
   else
@@ -236,12 +239,16 @@ double network::backward(std::span<const std::uint32_t> which, troupe::const_ten
   const std::size_t rows = which.size();
   const double loss = delta_of_loss(which);
   const float* delta = outputs_.back().data();
+  std::size_t lowest = 0; // The layers below it are frozen.
+  while (lowest + 1 < layers() && gradients[2 * lowest].empty()
+         && gradients[2 * lowest + 1].empty())
+    ++lowest;
   for (std::size_t layer = layers(); layer-- > 0;) {
     const std::size_t in_width = widths_[layer], width = widths_[layer + 1];
     gradient_of_layer(layer, which, {delta, rows * width}, gradients);
     ready(2 * layer);
     ready(2 * layer + 1);
-    if (layer == 0)
+    if (layer == lowest)
       break;
     float* before = deltas_[layer - 1].data();
     product{CblasNoTrans, CblasTrans, rows, in_width, width}(delta, parameters[2 * layer].data(),

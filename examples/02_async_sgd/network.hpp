@@ -37,7 +37,8 @@ public:
   std::span<const float> forward(std::span<const std::uint32_t> which,
                                  troupe::const_tensors parameters);
 
-  /// Writes every element of `gradients`, and calls `ready` for each table when it is complete.
+  /// Writes every element of `gradients`, which has none for frozen tables, and calls `ready` for
+  /// each table when it is complete.
   /// Returns the mean loss. Requires: forward() was called last, with the same arguments.
   double backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
                   troupe::mutable_tensors gradients, const troupe::table_listener& ready);

@@ -212,6 +212,21 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0].optimizer.kind = optimizer_kind::ftrl;
        x.tables[0].optimizer.scale_by_staleness = true;
      }},
+    {"all tables are frozen",
+     [](job_spec& x) {
+       for (auto& table : x.tables)
+         table.frozen = true;
+     }},
+    {"frozen tables must be dense",
+     [](job_spec& x) {
+       x.tables[0] = sparse_table(3);
+       x.tables[0].frozen = true;
+     }},
+    {"only dense tables begin",
+     [](job_spec& x) {
+       x.tables[0] = sparse_table(3);
+       x.tables[0].values_checksum = 4;
+     }},
     {"weight_decay", [](job_spec& x) { x.tables[0].optimizer.weight_decay = -1.0f; }},
     {"clip", [](job_spec& x) { x.tables[0].optimizer.clip_norm = -1.0f; }},
   };
@@ -273,6 +288,8 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
     [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adam; },
     [](job_spec& x) { x.tables[1].sync.mode = consistency_mode::bsp; },
     [](job_spec& x) { x.tables[0] = sparse_table(200); },
+    [](job_spec& x) { x.tables[0].frozen = true; },
+    [](job_spec& x) { x.tables[0].values_checksum = 1; },
   };
   for (const auto& how : matters)
     CHECK(fingerprint(changed(how)) != base);

@@ -206,6 +206,12 @@ TEST_CASE("a step that nobody recorded is named") {
   auto later = file_of(0, {record_at(9, 5)});
   later.header.base_checkpoint = 3;
   CHECK(rejection_of({later}) == "");
+  auto job = sample_job(); // Its first values are checkpoint 1.
+  job.tables.at(0).values_checksum = 5;
+  later.header.job = fingerprint(job);
+  later.header.base_checkpoint = 1;
+  CHECK(merge_traces(job, {later}).error().text
+        == "no server's record has step 1 of shard 0, but step 9");
 }
 
 TEST_CASE("a clock has all of its slots, or ends the record") {

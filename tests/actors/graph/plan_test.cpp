@@ -509,4 +509,84 @@ TEST_CASE("remarks_of_a_graph_keep_their_order") {
   CHECK(described.remarks() == std::vector<std::string>{"one", "two"});
 }
 
+TEST_CASE("frozen_tables_have_no_optimizer_and_the_sync_of_those_that_learn") {
+  run_options options;
+  options.sync = {consistency_mode::ssp, 3};
+  options.optimizer.kind = optimizer_kind::adam;
+  options.optimizer.learning_rate = 0.5f;
+  auto teacher = table_of("teacher", 4);
+  teacher.frozen = true;
+  auto store = options.store({teacher, table_of("w", 4)});
+  store.tables()[0].sync = {};
+  const auto g = graph_of(store, options);
+  options.given = {"--lr", "--sync"};
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->job.tables[0].optimizer == optimizer_spec{});
+  CHECK(made->job.tables[0].sync == options.sync);
+  CHECK(made->job.tables[1].optimizer == options.optimizer);
+  CHECK(made->options.sync == options.sync);
+  CHECK(to_text(*made).find("2 tables, 8 floats, 1 frozen, ssp:3") != std::string::npos);
+  auto theirs = made->job;
+  theirs.tables[1].optimizer.learning_rate = 0.1f;
+  CHECK(overruled(options, made->job, theirs)
+        == "using the main host's --lr 0.1; this host's value is ignored");
+}
+
+TEST_CASE("frozen_tables_that_cannot_be_are_one_line") {
+  const run_options options;
+  auto teacher = table_of("teacher", 4);
+  teacher.frozen = true;
+  const auto with = [&](const table_spec& frozen, run_options how = {}) {
+    return rejection_of(graph_of(servers{.tables = {table_of("w", 4), frozen}}, how, how.stages()),
+                        how);
+  };
+  CHECK(with(teacher).empty());
+  CHECK(rejection_of(graph_of(servers{.tables = {teacher}}, options), options)
+        == "all tables are frozen, so nothing is trained: leave one of them unfrozen");
+  auto rows = teacher;
+  rows.shape.clear();
+  rows.kind = table_kind::sparse;
+  rows.width = 2;
+  CHECK(with(rows)
+        == "table 'teacher' is frozen, and it is sparse: make it dense, or leave it unfrozen");
+  run_options packed;
+  packed.codec.pushes["teacher"] = {encoding::fp16, 0};
+  CHECK(with(teacher, packed)
+        == "table 'teacher' is frozen, and has no gradient that --compress teacher=... could pack: "
+           "leave it out");
+  auto stepping = teacher;
+  stepping.optimizer = {.kind = optimizer_kind::user, .function = "f/1"};
+  graph g = graph_of(servers{.tables = {table_of("w", 4), stepping}}, options);
+  const auto none = function_spec{
+    .step = [](const step_info&, std::span<float>, std::span<float>, std::span<const float>) {}};
+  CHECK(lower("tiny", g, options, {{"f/1", none}}).error().text
+        == "table 'teacher' is frozen, and its function 'f/1' would never be called: leave the "
+           "function out");
+}
+
+TEST_CASE("values_from_files_that_cannot_be_are_one_line") {
+  run_options options;
+  auto begun = table_of("w", 4);
+  begun.values = from_file("w.npz", "weights");
+  begun.values_checksum = 5; // A program cannot set it.
+  const auto g = graph_of(servers{.tables = {begun}}, options);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(made->values == std::vector<std::optional<values_file>>{values_file{"w.npz", "weights"}});
+  CHECK(made->files == std::vector<std::filesystem::path>{"w.npz"});
+  CHECK_FALSE(made->job.tables[0].values);
+  CHECK(made->job.tables[0].values_checksum == 0);
+  options.import_file = "all.npz";
+  CHECK(rejection_of(g, options)
+        == "table 'w' begins with the values of w.npz, and --import has values of all tables: "
+           "leave one of them out");
+  begun.shape.clear();
+  begun.kind = table_kind::sparse;
+  begun.width = 2;
+  CHECK(rejection_of(graph_of(servers{.tables = {begun}}, options), {})
+        == "table 'w' begins with the values of w.npz, and it is sparse: leave the file out, or "
+           "make the table dense");
+}
+
 } // namespace plan_test

@@ -753,4 +753,36 @@ TEST_CASE("a push that apply would refuse is not admitted") {
   CHECK_FALSE(store.admit(effect_of(job, 1), push_of(0, pieces_of(0, gradient))));
 }
 
+TEST_CASE("blocks_begin_with_given_values_on_any_number_of_servers") {
+  const auto job = every_optimizer();
+  const auto given = std::make_shared<const std::vector<float>>(random_gradient(4));
+  std::vector<float> found(size);
+  for (const auto id : all_partitions(job)) {
+    const block_store store{job, {id}, std::make_shared<buffer_pool>(), {}, {{2, given}}};
+    const block_store plain{job, {id}, std::make_shared<buffer_pool>()};
+    const auto images = store.pin(described({id})), before = plain.pin(described({id}));
+    for (std::size_t i = 0; i < images[0].blocks.size(); ++i) {
+      const auto& block = images[0].blocks[i];
+      const float* const values = block.values.get();
+      if (block.table.value == 2)
+        std::copy_n(values, block.count, found.begin() + block.block * block_size);
+      else
+        CHECK(std::equal(values, values + block.count, before[0].blocks[i].values.get()));
+    }
+  }
+  CHECK(found == *given);
+}
+
+TEST_CASE("a_piece_of_a_frozen_table_is_refused") {
+  auto job = every_optimizer();
+  job.tables[1].frozen = true;
+  const auto store = store_of(job);
+  CHECK(store.check(pieces_of(0, random_gradient(1))));
+  const auto refused = store.check(pieces_of(1, random_gradient(1)));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error()
+        == failure{errc::shape_mismatch,
+                   "a piece for table 'momentum', which is frozen: a stage must not add one"});
+}
+
 } // namespace troupe::block_store_test

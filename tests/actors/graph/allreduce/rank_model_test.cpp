@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -160,6 +161,31 @@ TEST_CASE("a_gradient_that_is_not_finite_counts_as_zeros_and_is_told") {
   CHECK(ranks[0]->refused());
   CHECK_EQ(parameters_of(*ranks[0]), before);
   CHECK_EQ(ranks[0]->clock(), 1);
+}
+
+TEST_CASE("a_frozen_table_is_in_no_sum_and_keeps_its_bytes") {
+  auto job = job_of(optimizer_kind::momentum, 2);
+  const auto plain = job;
+  auto teacher = job.tables[0];
+  teacher.name = "teacher";
+  teacher.frozen = true;
+  teacher.optimizer = {};
+  job.tables.push_back(teacher);
+  CHECK_EQ(rank_model::sum_floats(job), rank_model::sum_floats(plain));
+  auto ranks = ranks_of(job), others = ranks_of(plain);
+  const auto before = parameters_of(*ranks[0]);
+  step_all(ranks);
+  step_all(others);
+  auto late = std::make_unique<rank_model>(job, make_sloping, 1);
+  REQUIRE(late->take_state(ranks[0]->state(), ranks[0]->clock()));
+  ranks[1] = std::move(late);
+  step_all(ranks);
+  step_all(others);
+  const auto after = parameters_of(*ranks[1]);
+  const auto learned = parameters_of(*others[1]);
+  REQUIRE_EQ(after.size(), 2 * weights);
+  CHECK(std::ranges::equal(std::span{after}.first(weights), learned));
+  CHECK(std::ranges::equal(std::span{after}.last(weights), std::span{before}.last(weights)));
 }
 
 } // namespace troupe::rank_model_test

@@ -220,4 +220,74 @@ TEST_CASE("values_that_are_not_finite_are_named_when_imported") {
   CHECK(storage::last_number(folder.path()) == 0);
 }
 
+TEST_CASE("tables_begin_with_the_arrays_of_files_that_the_program_names") {
+  const temporary_directory folder;
+  auto job = job_of_tables();
+  plan what;
+  what.job = job;
+  REQUIRE(storage::write_tensors(folder.path() / "p.safetensors",
+                                 {tensor_of("other", {3}), tensor_of("first", {9000})}));
+  REQUIRE(storage::write_tensors(folder.path() / "b.npy", {tensor_of("x", {5})}));
+  what.values = {from_file(folder.path() / "p.safetensors", "first"),
+                 from_file(folder.path() / "b.npy")};
+  REQUIRE(read_values(what));
+  CHECK(*what.given.at(0) == tensor_of("first", {9000}).values);
+  CHECK(*what.given.at(1) == tensor_of("x", {5}).values);
+  CHECK(what.job.tables[0].values_checksum != 0);
+  CHECK(what.remarks.empty());
+  CHECK(fingerprint(what.job) != fingerprint(job));
+
+  plan later = what; // A process that starts again reads no file.
+  later.job = job;
+  take_checksums(later, what.job);
+  CHECK(later.job == what.job);
+  later.values = {std::nullopt, std::nullopt}; // A program without files is another one.
+  later.job = job;
+  take_checksums(later, what.job);
+  CHECK(graph_difference(what.job, later.job)
+        == "this worker's graph belongs to another model: the first values of table 'w' are from a "
+           "file there and from its initializer here");
+
+  const auto checkpoints = folder.path() / "checkpoints";
+  std::filesystem::create_directories(checkpoints);
+  REQUIRE(write_first_checkpoint(checkpoints, what.job, what.given));
+  const auto images = storage::read(checkpoints, 1, what.job, {{0}, {1}, {2}, {3}});
+  REQUIRE(images);
+  for (const auto& image : *images)
+    for (const auto& block : image.blocks) {
+      const auto first = block_range(job, block.table, block.block).first;
+      CHECK(
+        std::equal(block.values.get(), block.values.get() + block.count,
+                   what.given.at(block.table.value)->begin() + static_cast<std::ptrdiff_t>(first)));
+    }
+  const auto other = storage::newest_good(checkpoints, job);
+  REQUIRE(other);
+  REQUIRE(other->refused.size() == 1);
+  CHECK(other->refused[0].text.find("the first values of table 'w' are from a file there")
+        != std::string::npos);
+}
+
+TEST_CASE("each_mistake_of_a_tables_file_is_one_line_that_names_the_table") {
+  const temporary_directory folder;
+  const auto file = (folder.path() / "p.npz").string();
+  auto odd = tensor_of("odd", {5});
+  odd.values[2] = HUGE_VALF;
+  REQUIRE(storage::write_tensors(file, {tensor_of("w", {90, 100}), odd}));
+  const auto error_of = [&](std::size_t table, const values_file& from) {
+    plan what;
+    what.job = job_of_tables();
+    what.values.resize(2);
+    what.values[table] = from;
+    const auto done = read_values(what);
+    return done ? "" : done.error().text;
+  };
+  CHECK(error_of(0, from_file(file))
+        == "table 'w': tensor 'w' is 90x100 in " + file + " and 9000 in the model");
+  CHECK(error_of(1, from_file(file)) == "table 'bias': " + file + " holds no tensor 'bias'");
+  CHECK(error_of(1, from_file(file, "odd"))
+        == "table 'bias': tensor 'odd' is infinite at [2] in " + file);
+  CHECK(error_of(1, from_file(file + "x")).starts_with("table 'bias': "));
+  CHECK(error_of(1, from_file("absent.npz")).starts_with("table 'bias': cannot open absent.npz"));
+}
+
 } // namespace run_files_test

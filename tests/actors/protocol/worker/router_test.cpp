@@ -190,6 +190,27 @@ TEST_CASE("base_version_is_of_the_batch_where_older_values_came_later") {
   CHECK(f.last_of(5).what.push->base_version == 11);
 }
 
+TEST_CASE("a_pull_of_frozen_tables_alone_is_no_base_of_a_push") {
+  router_fixture f;
+  f.job.tables[0].frozen = true;
+  f.decide = router{f.job};
+  f.set_view(routed_view(f.job));
+  f.pull(1, whole_pull(f.job, 7)); // One of the servers has only blocks of the frozen table.
+  f.pulled(1, 11);
+  f.pulled(2, 11);
+  pull_request learned = whole_pull(f.job, 8);
+  learned.ranges.erase(learned.ranges.begin());
+  f.pull(2, learned);
+  f.pulled(3, 22);
+  auto push = whole_push(f.job, 8);
+  push.pieces.erase(push.pieces.begin());
+  f.push(3, push);
+  std::vector<std::uint64_t> bases{f.last_of(4).what.push->base_version,
+                                   f.last_of(5).what.push->base_version};
+  std::ranges::sort(bases);
+  CHECK(bases == std::vector{std::uint64_t{22}, ~std::uint64_t{0}});
+}
+
 TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
   router_fixture f;
   f.pull(1, whole_pull(f.job, 7));

@@ -51,6 +51,18 @@ TEST_CASE("a_shared_step_changes_the_values_and_marks_the_batch") {
   CHECK(tables.counters().pulls == 1);
 }
 
+TEST_CASE("shared_tables_begin_with_given_values_and_step_no_frozen_one") {
+  auto job = job_of({{consistency_mode::hogwild, 0}, {consistency_mode::hogwild, 0}}, 2, 4000);
+  job.tables[0].frozen = true;
+  const auto values = std::make_shared<const std::vector<float>>(std::vector<float>{5, 6, 7, 8});
+  shared_tables tables{job, {{0, values}}};
+  CHECK(read(tables) == *values);
+  const auto refused = tables.apply(gradient(0, {1, 2, 3, 4}));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text == "a gradient of table 't0', which is frozen");
+  CHECK(read(tables) == *values);
+}
+
 TEST_CASE("a_shared_step_that_is_refused_changes_nothing") {
   shared_tables tables{hogwild_job()};
   const auto bad = tables.apply(gradient(0, {1, std::nanf(""), 3, 4}));

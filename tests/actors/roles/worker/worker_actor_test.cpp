@@ -29,8 +29,10 @@ pull_reply sevens(const pull_request& asked) {
 
 struct fixture : actor_fixture {
   explicit fixture(consistency sync = asp(), std::chrono::milliseconds slowness = 0ms,
-                   trainer_factory make = {}, std::uint32_t ahead_max = 0, bool delta_pulls = false)
-      : job(job_of({sync}, 2, 100)), coordinator(*this), kv(*this) {
+                   trainer_factory make = {}, std::uint32_t ahead_max = 0, bool delta_pulls = false,
+                   bool with_frozen = false)
+      : job(job_of(std::vector(with_frozen ? 2 : 1, sync), 2, 100)), coordinator(*this), kv(*this) {
+    job.tables.back().frozen = with_frozen;
     kv.on_pull(sevens);
     kv.on_push([](const push_request&) { return push_reply{}; });
     job.tables[0].optimizer.clip_norm = 100; // Otherwise no norm is computed.
@@ -365,6 +367,56 @@ TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
   CHECK(f.kv.pulls()[2].step.clock == 1); // The pull follows the push of batch 0.
   f.advance(600ms);
   CHECK(f.pushed() == numbers_list{0, 1, 2});
+}
+
+TEST_CASE("a_frozen_table_is_pulled_once_and_again_after_a_rollback") {
+  for (const bool delta_pulls : {false, true}) {
+    CAPTURE(delta_pulls);
+    fixture f{asp(), 0ms, {}, 0, delta_pulls, true};
+    const range learned{{0}, 0, 4}, frozen{{1}, 0, 4};
+    f.compute = [&](const batch&, const_tensors parameters, mutable_tensors gradients) {
+      CHECK(parameters[1].size() == 4);
+      CHECK(parameters[1][3] == 7);
+      CHECK(gradients[1].empty());
+      std::ranges::fill(gradients[0], 1.0f);
+      return 0.0;
+    };
+    f.lease({{1, {0}, 3, 1}});
+    f.lease({{2, {0}, 2, 1}}, 2); // History was rolled back.
+    std::vector<std::vector<range>> asked;
+    for (const auto& pull : f.kv.pulls())
+      asked.push_back(pull.ranges);
+    CHECK(asked
+          == std::vector<std::vector<range>>{
+            {learned, frozen}, {learned}, {learned}, {learned, frozen}, {learned}});
+    REQUIRE(f.kv.pushes().size() == 5);
+    for (const auto& push : f.kv.pushes()) {
+      CHECK(push.tables == std::vector<table_id>{{0}, {1}}); // So its batch is marked in both.
+      REQUIRE(push.pieces.size() == 1);
+      CHECK(push.pieces[0].where == learned);
+    }
+  }
+}
+
+TEST_CASE("pulls_ahead_wait_until_the_frozen_tables_are_there") {
+  fixture f{asp(), 300ms, {}, 2, false, true};
+  f.kv.on_pull(hold_pull);
+  f.lease({{1, {0}, 4, 1}});
+  CHECK(f.kv.pulls().size() == 1);
+  f.kv.on_pull(sevens);
+  f.kv.release();
+  REQUIRE(f.kv.pulls().size() == 3);
+  CHECK(f.kv.pulls()[1].ranges.size() == 1);
+  CHECK(f.kv.pulls()[2].ranges.size() == 1);
+}
+
+TEST_CASE("a_pull_of_frozen_tables_that_failed_is_tried_again") {
+  fixture f{asp(), 0ms, {}, 1, false, true};
+  f.kv.on_pull([](const pull_request&) { return failure{errc::peer_lost, "no link"}; });
+  f.lease({{1, {0}, 2, 1}});
+  f.kv.on_pull(sevens);
+  f.advance(100ms);
+  CHECK(f.pushed() == numbers_list{0, 1});
 }
 
 TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
