@@ -58,6 +58,7 @@ struct worker_shell {
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     has_frozen = any_frozen(options.job);
+    begins_alone = has_frozen && options.step_planner.ahead_max > 0 && !any_bsp(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
                                      gradient_thread_of(options), options.keep_on_device);
     self->attach_functor(
@@ -144,8 +145,8 @@ struct worker_shell {
       const auto step = steps->next_pull();
       if (!step)
         break;
-      if (has_frozen && lacks_frozen(options.job, *held))
-        first_pull = step->number; // The others need not bring the frozen tables too.
+      if (begins_alone && lacks_frozen(options.job, *held))
+        first_pull = step->number; // Pulls ahead need not bring the frozen tables too.
       prepare({}, *step);
     }
     while (const auto step = steps->next_compute())
@@ -347,10 +348,13 @@ struct worker_shell {
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   cached_ptr nothing_held;
-  cached_ptr held;         ///< The last pull's values: frozen tables, and with delta pulls all.
-  bool has_frozen = false; ///< Whether any table is.
-  std::optional<std::uint64_t> first_pull; ///< Number of the step whose pull brings frozen tables.
-  bool is_sparse = false;                  ///< Whether any table is.
+  cached_ptr held;        ///< The last pull's values: frozen tables, and with delta pulls all.
+  bool is_sparse = false; ///< Whether any table is.
+  bool has_frozen = false;
+  /// Whether other pulls wait for the one that brings frozen tables. Only asp pulls ahead. In bsp
+  /// that pull may wait for a batch of this worker, whose values it pulls meanwhile.
+  bool begins_alone = false;
+  std::optional<std::uint64_t> first_pull; ///< Number of the step of that pull, while it is open.
   buffer_pool pool;
 
   std::optional<step_planner> steps;

@@ -410,6 +410,15 @@ TEST_CASE("pulls_ahead_wait_until_the_frozen_tables_are_there") {
   CHECK(f.kv.pulls()[2].ranges.size() == 1);
 }
 
+TEST_CASE("in_bsp_a_smaller_batch_does_not_wait_for_the_pull_of_frozen_tables") {
+  fixture f{bsp(), 0ms, {}, 0, false, true};
+  f.kv.on_pull(hold_pull); // It waits for clock 0, which has batch 0 as a slot.
+  f.lease({{1, {5}, 1, 1}});
+  f.lease({{1, {5}, 1, 1}, {2, {0}, 1, 1}});
+  REQUIRE(f.kv.pulls().size() == 2);
+  CHECK(f.kv.pulls()[1].step.batch.value == 0);
+}
+
 TEST_CASE("a_pull_of_frozen_tables_that_failed_is_tried_again") {
   fixture f{asp(), 0ms, {}, 1, false, true};
   f.kv.on_pull([](const pull_request&) { return failure{errc::peer_lost, "no link"}; });
