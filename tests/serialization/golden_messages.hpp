@@ -101,6 +101,14 @@ inline job_spec golden_function_job() {
   return job;
 }
 
+inline job_spec golden_frozen_job() {
+  auto job = golden_job();
+  job.tables.push_back({.name = "teacher", .shape = {300, 10}});
+  job.tables.back().frozen = true;
+  job.tables.back().values_checksum = 0x89abcdef;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})

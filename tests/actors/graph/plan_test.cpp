@@ -558,8 +558,8 @@ TEST_CASE("frozen_tables_that_cannot_be_are_one_line") {
   auto stepping = teacher;
   stepping.optimizer = {.kind = optimizer_kind::user, .function = "f/1"};
   graph g = graph_of(servers{.tables = {table_of("w", 4), stepping}}, options);
-  const auto none = function_spec{
-    .step = [](const step_info&, std::span<float>, std::span<float>, std::span<const float>) {}};
+  const function_spec none{[](const step_info&, std::span<float>, std::span<float>,
+                              std::span<const float>) { return true; }};
   CHECK(lower("tiny", g, options, {{"f/1", none}}).error().text
         == "table 'teacher' is frozen, and its function 'f/1' would never be called: leave the "
            "function out");
