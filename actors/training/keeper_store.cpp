@@ -27,15 +27,18 @@ failure not_finite(const job_spec& job, const push_request& push, table_id table
 } // namespace
 
 template <class Call>
-result<void> keeper_store::guarded(Call call) const {
+result<void> keeper_store::guarded(Call call, const push_request* push) const {
   if (!broken_.text.empty())
     return broken_;
   try {
     call();
     return {};
   } catch (...) {
+    const auto at = push ? fmt::format(" at batch {} of worker {}", push->step.batch.value,
+                                       push->step.worker.value)
+                         : "";
     broken_ = {errc::contract_broken,
-               fmt::format("the keeper of '{}' failed: {}", how_.node, exception_text())};
+               fmt::format("the keeper of '{}' failed{}: {}", how_.node, at, exception_text())};
     return broken_;
   }
 }
@@ -146,14 +149,16 @@ result<void> keeper_store::apply(const push_request& push) {
     keys[x.where.table.value] = x.where.span();
     gradients[x.where.table.value] = {x.values.get(), x.where.floats()};
   }
-  return guarded([&] {
-    keeper_->apply({.batch = push.step.batch,
-                    .worker = push.step.worker,
-                    .batches = 1 + push.others.size(),
-                    .gradients = gradients,
-                    .keys = keys},
-                   {how_.notes.get(), how_.node});
-  });
+  return guarded(
+    [&] {
+      keeper_->apply({.batch = push.step.batch,
+                      .worker = push.step.worker,
+                      .batches = 1 + push.others.size(),
+                      .gradients = gradients,
+                      .keys = keys},
+                     {how_.notes.get(), how_.node});
+    },
+    &push);
 }
 
 result<pull_reply> keeper_store::answer(const pull_request& pull,

@@ -50,9 +50,9 @@ private:
   keeper_store(const job_spec& job, const keeper_options& how, std::shared_ptr<buffer_pool> pool)
       : job_(job), how_(how), pool_(std::move(pool)) {}
 
-  /// Calls a function of the keeper.
+  /// Calls a function of the keeper. `push`: the one to name if the keeper throws, or null.
   template <class Call>
-  result<void> guarded(Call call) const;
+  result<void> guarded(Call call, const push_request* push = nullptr) const;
   result<void> check(const range& where) const;
   result<void> apply(const push_request& push);
 

@@ -19,7 +19,9 @@ namespace {
 
 constexpr float largest_fp16 = 65504;
 
-bool has_keeper(const std::string& graph) { return graph == "own-store" || graph == "bad-load"; }
+bool has_bad_keeper(const std::string& graph) { return graph.starts_with("bad-"); }
+
+bool has_keeper(const std::string& graph) { return graph == "own-store" || has_bad_keeper(graph); }
 
 bool adds_up(const std::string& graph) { return graph == "reducer" || graph == "device-reducer"; }
 
@@ -41,7 +43,7 @@ std::vector<std::string> graph_names() {
                                "reducer", "device-reducer", "codec"};
   for (auto& name : mistakes())
     all.push_back(std::move(name));
-  all.emplace_back("bad-load");
+  all.insert(all.end(), {"bad-apply", "bad-save", "bad-load"});
   return all;
 }
 
@@ -86,12 +88,15 @@ troupe::stage_list path_of(const std::string& graph, const troupe::run_options& 
 
 troupe::any_store store_of(const settings& chosen, const troupe::run_options& options) {
   troupe::table_spec counts{.name = "counts", .shape = {chosen.elements}};
-  if (has_keeper(chosen.graph)) {
-    const auto make = chosen.graph == "bad-load" ? make_forgetful_keeper : make_keeper;
+  if (has_bad_keeper(chosen.graph))
+    return troupe::own_store{
+      .tables = {counts},
+      .make = [n = chosen.elements, graph = chosen.graph] { return make_bad_keeper(n, graph); },
+      .checkpoints = options.servers.checkpoints};
+  if (has_keeper(chosen.graph))
     return troupe::own_store{.tables = {counts},
-                             .make = [=, n = chosen.elements] { return make(n); },
+                             .make = [n = chosen.elements] { return make_keeper(n); },
                              .checkpoints = options.servers.checkpoints};
-  }
   if (chosen.sparse) {
     counts.shape.clear();
     counts.kind = troupe::table_kind::sparse;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace count_batches {
@@ -40,13 +41,30 @@ private:
   std::vector<float> sums_;
 };
 
-class forgetful_keeper final : public summing_keeper {
+class bad_keeper final : public summing_keeper {
 public:
-  using summing_keeper::summing_keeper;
+  bad_keeper(std::size_t elements, std::string mistake)
+      : summing_keeper(elements), mistake_(std::move(mistake)) {}
 
-  void load(std::span<const std::byte>) override {
-    throw std::runtime_error{"it loads no checkpoint, on purpose"};
+  void apply(const troupe::update& what, const troupe::node_notes& notes) override {
+    if (mistake_ == "bad-apply" && ++updates_ == 40)
+      throw std::runtime_error{"it applies no 40th push, on purpose"};
+    summing_keeper::apply(what, notes);
   }
+  std::vector<std::byte> save() const override {
+    if (mistake_ == "bad-save")
+      throw std::runtime_error{"it saves nothing, on purpose"};
+    return summing_keeper::save();
+  }
+  void load(std::span<const std::byte> saved) override {
+    if (mistake_ == "bad-load")
+      throw std::runtime_error{"it loads no checkpoint, on purpose"};
+    summing_keeper::load(saved);
+  }
+
+private:
+  std::string mistake_;
+  int updates_ = 0;
 };
 
 } // namespace
@@ -55,8 +73,8 @@ std::unique_ptr<troupe::keeper> make_keeper(std::size_t elements) {
   return std::make_unique<summing_keeper>(elements);
 }
 
-std::unique_ptr<troupe::keeper> make_forgetful_keeper(std::size_t elements) {
-  return std::make_unique<forgetful_keeper>(elements);
+std::unique_ptr<troupe::keeper> make_bad_keeper(std::size_t elements, std::string mistake) {
+  return std::make_unique<bad_keeper>(elements, std::move(mistake));
 }
 
 } // namespace count_batches

@@ -5,12 +5,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace count_batches {
 
 /// Returns a keeper of so many sums. It subtracts gradients, as sgd at rate 1 does.
 std::unique_ptr<troupe::keeper> make_keeper(std::size_t elements);
-/// Returns one with a mistake: it loads no checkpoint.
-std::unique_ptr<troupe::keeper> make_forgetful_keeper(std::size_t elements);
+/// Returns one with a mistake: "bad-apply", "bad-save" or "bad-load".
+std::unique_ptr<troupe::keeper> make_bad_keeper(std::size_t elements, std::string mistake);
 
 } // namespace count_batches

@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
   program.option("--graph", chosen.graph,
                  "Where batches are counted, and what is before it: plain, stage, faults, "
                  "own-store, reducer, device-reducer, codec, or one with a mistake: "
-                 "swallow, double, rename, reorder, throw, nan, nan-push, silent, bad-load",
+                 "swallow, double, rename, reorder, throw, nan, nan-push, silent, "
+                 "bad-apply, bad-save, bad-load",
                  count_batches::graph_names());
   program.option("--function", chosen.function,
                  "A server function that adds gradients: none, add, or one with a mistake, which "

@@ -184,7 +184,8 @@ TEST_CASE("a keeper that refuses a state is named, as is one that throws") {
   REQUIRE(!refused);
   CHECK(refused.error()
         == failure{errc::contract_broken, "the keeper of 'sums' failed: other elements"});
-  const failure broken{errc::contract_broken, "the keeper of 'sums' failed: an unlucky batch"};
+  const failure broken{errc::contract_broken,
+                       "the keeper of 'sums' failed at batch 13 of worker 0: an unlucky batch"};
   const auto first = f.apply(f.push(13, 0, elements));
   REQUIRE(!first);
   CHECK(first.error() == broken);
