@@ -60,6 +60,19 @@ class ChaosTest(unittest.TestCase):
         self.assertEqual(list(self.temporary.iterdir()), [])
         self.assert_clean()
 
+    def test_an_own_store(self):
+        status, said = self.chaos("--graph", "own-store", "--seconds", 15, "--seed", 7, "--kill",
+                                  "--flip")
+        self.assertEqual(status, 0, said)
+        for text in ("C1 exactly once        holds", "C8 no bad checkpoint   holds",
+                     "C13 vacuity            holds"):
+            self.assertIn(text, said)
+        for words, text in ((("--servers", 3), "an own store is one server"),
+                            (("--sync", "bsp"), "an own store is asp")):
+            status, said = self.chaos("--graph", "own-store", "--kill", *words)
+            self.assertEqual(status, 2, said)
+            self.assertIn(text, said)
+
     def test_cuts_flips_and_a_full_disk(self):
         if os.geteuid() != 0:
             self.skipTest("network namespaces need root")

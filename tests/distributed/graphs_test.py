@@ -3,6 +3,7 @@ kills, and that a stage or a keeper that breaks a rule ends the job in one line.
 """
 import random
 import re
+import socket
 import subprocess
 
 import cluster
@@ -18,6 +19,7 @@ MISTAKES = {
     "reorder": rf"stage 'reorder' kept back {PLACES} and forwarded a later",
     "throw": r"stage 'throw' failed: a stage that fails on purpose",
     "nan": rf"stage 'nan' forwarded {PLACES} with a value that is not finite: nan in table 0",
+    "bad-apply": rf"the keeper of 'sums' failed at {PLACES}: it applies no 40th push, on purpose",
 }
 SILENT = rf"stage 'silent' held {PLACES} for more than 10 s, like the 2 requests of this worker"
 
@@ -139,6 +141,20 @@ class OwnStore(GraphTest):
         self.assert_exact(again, ELEMENTS)
         self.assertTrue((again.home / "sums.npz").is_file())
 
+    def test_its_server_on_another_host(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        words = ("--samples", 2000, "--checkpoint", self.home / "shared", "--checkpoint-every",
+                 "300ms", *cluster.slow([6] * 4))
+        main = self.start(*words, "--listen", address, "--here", "worker:0,worker:1", "--kill",
+                          "worker:0@0.8", name="main")
+        other = self.start(*words, "--join", address, "--here", "server:0,worker:2,worker:3",
+                           "--kill", "server:0@1.5", name="other")
+        self.assertEqual((main.wait(60), other.wait(60)), (0, 0), main.err + other.err)
+        self.assert_exact(main, ELEMENTS)
+        self.assert_recovered(main, ("worker", 0), ("server", 0))
+
     def test_it_keeps_its_only_server(self):
         run = self.start("--samples", 3000, "--checkpoint-every", "300ms", *cluster.slow([6] * 4))
         run.await_epoch(0.1)
@@ -172,6 +188,14 @@ class OwnStore(GraphTest):
             with self.subTest(words):
                 name = "".join(str(word) for word in words)
                 self.assertIn(line, self.refused(*words, status=2, processes=False, name=name))
+
+    def test_a_keeper_that_cannot_save_ends_the_job(self):
+        said = "the keeper of 'sums' failed: it saves nothing, on purpose\n"
+        for samples in (4000, 100):  # During training, and with the last checkpoint.
+            with self.subTest(samples):
+                line = self.refused("--graph", "bad-save", "--samples", samples, "--workers", 4,
+                                    "--checkpoint-every", "300ms", common=SIZE, name=f"{samples}")
+                self.assertTrue(line.endswith(said), line)
 
     def test_a_keeper_that_cannot_load_ends_the_job(self):
         line = self.refused("--graph", "bad-load", "--samples", 4000, "--checkpoint-every",
