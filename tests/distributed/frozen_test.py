@@ -10,6 +10,7 @@ import random
 import re
 import socket
 import struct
+import subprocess
 
 import cluster
 
@@ -115,6 +116,21 @@ class Frozen(cluster.ClusterTest):
 
     def test_behind_a_reducer_and_a_push_stage_with_kills(self):
         self.survive(3200, "--workers-per-process", 2, "--stage", "plain", workers=(0, 2))
+
+    def test_servers_come_and_go(self):
+        run = self.start("--samples", 4000, "--servers", 2, "--shards", 8, "--replicas", 2,
+                         *cluster.slow([6] * 4), "--factors", self.file, "--export",
+                         "end.safetensors")
+        run.await_event("training_started")
+        troupe = cluster.arguments.programs / "troupe"
+        for words in (("add", run.directory, "--count", "2"),
+                      ("drain", run.directory, "server:0", "server:1")):
+            subprocess.run([troupe, *words], capture_output=True, timeout=60, check=True)
+        self.assertIsNone(run.launcher.poll(), "it ended before the resizing; more samples")
+        self.assertEqual(run.wait(100), 0)
+        self.assert_exact(run, ELEMENTS)
+        self.check_values(run)
+        self.assertEqual(self.frozen_pulls(run.report), 4)
 
     def test_all_reduce_with_a_kill(self):
         run = self.finish("--samples", 2000, "--sync", "allreduce", "--factors", self.file,
