@@ -278,7 +278,7 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   auto* const open = open_.find(effect.request.value);
   if (open == nullptr)
     return; // It was refused, as it was held for too long.
-  if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
+  if (const auto fault = answer_fault(*open, effect.answer); !fault.empty())
     return breach(fault, effects);
   const auto end = [](refusals& so_far, const batch_key& key) {
     so_far.of_batches.erase(key.second);
@@ -292,8 +292,7 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   effects.push_back(std::move(effect));
 }
 
-std::string stage_guard::answer_fault(request_token token, const open_request& open,
-                                      const reply& what) const {
+std::string stage_guard::answer_fault(const open_request& open, const reply& what) const {
   for (const auto& key : open.batches) {
     const auto found = batches_.find(key);
     if (found == batches_.end() || std::ranges::none_of(found->second, [](const open_batch& x) {

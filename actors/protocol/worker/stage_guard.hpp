@@ -91,7 +91,7 @@ private:
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
   std::string value_fault(const push_request& push, const open_forward& forward);
-  std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
+  std::string answer_fault(const open_request& open, const reply& what) const;
   open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);
