@@ -187,7 +187,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
         fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
     },
     EXIT_FAILURE);
-  if (auto valid = validate(options_); !valid)
+  if (auto valid = validate_without_graph(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto lowered = [&] {
     auto what = lower(name_, described_by(describe, options_), options_, functions_);

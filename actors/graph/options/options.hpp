@@ -126,7 +126,9 @@ struct run_options {
 /// Texts that cannot be used end the parse with one line.
 void declare(CLI::App& app, run_options& options);
 
-/// Checks all options together. Errors: invalid_argument.
+/// Checks the options that do not depend on a graph. Errors: invalid_argument.
+result<void> validate_without_graph(const run_options& options);
+/// Checks all options together, with the fields of the graph's nodes. Errors: invalid_argument.
 result<void> validate(const run_options& options);
 
 /// Checks that the files that are written at the end of the run can be written, and are neither the

@@ -252,10 +252,16 @@ result<void> check_nodes(const run_options& options) {
 
 } // namespace
 
+result<void> validate_without_graph(const run_options& options) {
+  for (auto* const check : {check_misfits, check_places, validate_stragglers, validate_recording,
+                            validate_compression, check_encryption})
+    if (auto fine = check(options); !fine)
+      return fine;
+  return {};
+}
+
 result<void> validate(const run_options& options) {
-  for (auto* const check :
-       {check_misfits, check_places, check_nodes, check_processes, validate_stragglers,
-        validate_recording, validate_compression, check_encryption})
+  for (auto* const check : {validate_without_graph, check_nodes, check_processes})
     if (auto fine = check(options); !fine)
       return fine;
   return {};
