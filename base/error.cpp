@@ -25,6 +25,7 @@ const char* to_string(errc code) {
   case errc::untrusted: return "untrusted";
   case errc::device_failed: return "device_failed";
   case errc::contract_broken: return "contract_broken";
+  case errc::job_failed: return "job_failed";
   }
   return "unknown";
 }

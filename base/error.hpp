@@ -56,6 +56,8 @@ enum class errc : std::uint8_t {
   device_failed = 50,
   /// A user's stage or store did what its contract forbids; the text names it and a batch.
   contract_broken = 51,
+  /// A job ended without a result; the text has its cause, such as an exception of a trainer.
+  job_failed = 52,
 };
 
 /// A receiver's reaction to an error. Retrying is safe only for messages documented `idempotent`.

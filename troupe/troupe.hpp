@@ -5,3 +5,4 @@
 #pragma once
 
 #include "actors/graph/program.hpp"
+#include "actors/graph/run.hpp"

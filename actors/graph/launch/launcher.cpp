@@ -17,6 +17,7 @@
 #include "actors/roles/observer/observer_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
 #include "base/clock.hpp"
+#include "base/exception_text.hpp"
 #include "base/quote.hpp"
 #include "base/system/directory_lock.hpp"
 #include "base/system/draw_random.hpp"
@@ -30,6 +31,7 @@
 
 #include "fmt/format.h"
 
+#include <poll.h>
 #include <signal.h>
 
 #include <chrono>
@@ -59,7 +61,14 @@ class launcher {
 public:
   launcher(const plan& what, std::vector<std::string> command)
       : plan_(what), command_(std::move(command)), job_(what.job),
-        statistics_(job_, node_roles_of(plan_)), console_(name_) {}
+        statistics_(job_, node_roles_of(plan_)), console_(name_) {
+    signals_.emplace();
+  }
+
+  /// Makes one without screen and signals.
+  launcher(const plan& what, log_sink log)
+      : plan_(what), job_(what.job), statistics_(job_, node_roles_of(plan_)),
+        console_(name_, std::move(log)) {}
 
   ~launcher() {
     if (evaluator_ && is_simulated())
@@ -88,6 +97,22 @@ public:
       event(end_of_run(why.status, why.what()));
       throw;
     }
+  }
+
+  /// Runs the job, and returns what its user wants to know. Throws run_failed.
+  report run_and_report() {
+    if (run() != EXIT_SUCCESS)
+      throw run_failed{watch_->failure()};
+    report made{.seconds = std::chrono::duration<double>(time() - started_at_).count(),
+                .epochs = job_.epochs,
+                .counts = statistics_.counts(),
+                .json = statistics_.to_json(name_)};
+    if (const auto found = statistics_.last_evaluation())
+      made.last = found->found;
+    for (std::size_t i = 0; i < last_values_.size(); ++i)
+      if (!job_.tables[i].is_sparse())
+        made.values.emplace(job_.tables[i].name, std::move(last_values_[i]));
+    return made;
   }
 
 private:
@@ -189,13 +214,13 @@ private:
   void round() {
     if (simulation_)
       simulation_->pass(launcher_interval);
-    const auto signal = signals_.wait(simulation_ ? 0ms : launcher_interval);
+    const auto signal = await_signal(simulation_ ? 0ms : launcher_interval);
     const auto now = time();
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));
     if (processes_)
       watch_processes(now);
-    else
+    else if (signals_)
       reap_orphans({});
     if (const auto news = mailbox_->latest())
       follow(*news, now);
@@ -208,6 +233,13 @@ private:
       show(picture);
       shown_at_ = now;
     }
+  }
+
+  std::optional<int> await_signal(std::chrono::milliseconds timeout) {
+    if (signals_)
+      return signals_->wait(timeout);
+    poll(nullptr, 0, static_cast<int>(timeout.count()));
+    return std::nullopt;
   }
 
   void show(const progress_snapshot& now) {
@@ -294,6 +326,8 @@ private:
       if (!watch_->on_evaluated(result.failed))
         continue;
       statistics_.job_finished(now);
+      if (!signals_)
+        last_values_ = result.parameters;
       if (!result.failed.empty() || !options_.export_file)
         continue;
       const auto written =
@@ -352,9 +386,10 @@ private:
   void tell_of_simulation() {
     const auto last = statistics_.snapshot(time());
     const auto seconds = [](time_point x) { return std::chrono::duration<double>(x).count(); };
-    fmt::print("simulated {:.1f} s, staleness mean {:.1f}, max {} versions, in {:.1f} s\n",
-               seconds(last.elapsed), last.staleness_mean, last.staleness_max,
-               seconds(steady_now() - called_at_));
+    console_.say(
+      fmt::format("simulated {:.1f} s, staleness mean {:.1f}, max {} versions, in {:.1f} s\n",
+                  seconds(last.elapsed), last.staleness_mean, last.staleness_max,
+                  seconds(steady_now() - called_at_)));
   }
 
   void event(const job_event& what) { console_.event(what, time() - started_at_); }
@@ -370,7 +405,8 @@ private:
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;
-  signal_watch signals_;
+  std::optional<signal_watch> signals_;         ///< Empty in a run inside another program.
+  std::vector<std::vector<float>> last_values_; ///< Of the tables, without `signals_`.
   std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< Empty if all roles are in this process.
   std::optional<job_monitor> watch_;
@@ -399,6 +435,17 @@ private:
 int run_launcher(const plan& what, const std::vector<std::string>& command) {
   launcher now{what, command};
   return now.run();
+}
+
+result<report> run_inside(const plan& what, log_sink log) {
+  try {
+    launcher now{what, std::move(log)};
+    return now.run_and_report();
+  } catch (const run_failed& why) {
+    return failure{why.code, why.what()};
+  } catch (...) {
+    return failure{errc::job_failed, exception_text()};
+  }
 }
 
 } // namespace troupe

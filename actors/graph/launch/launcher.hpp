@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/graph/plan.hpp"
+#include "actors/graph/run.hpp"
+#include "base/log.hpp"
 
 #include <string>
 #include <vector>
@@ -13,5 +15,9 @@ namespace troupe {
 /// ended it (Ctrl-C, SIGTERM), after a last checkpoint. Throws run_failed.
 /// `command`: the words that the process was started with.
 int run_launcher(const plan& what, const std::vector<std::string>& command);
+
+/// Runs the job in this process, without screen and signals, for run(). Requires: the plan has
+/// threads or a simulation. Errors: job_failed, io_failed.
+result<report> run_inside(const plan& what, log_sink log);
 
 } // namespace troupe

@@ -20,16 +20,20 @@ constexpr std::chrono::seconds progress_interval{1};
 
 } // namespace
 
-run_console::run_console(std::string program)
-    : program_(std::move(program)),
-      screen_(stdout, progress_display::is_terminal(stdout), progress_display::wants_color()) {}
+run_console::run_console(std::string program) : program_(std::move(program)) {
+  screen_.emplace(stdout, progress_display::is_terminal(stdout), progress_display::wants_color());
+}
+
+run_console::run_console(std::string program, log_sink log)
+    : program_(std::move(program)), log_(std::move(log)) {}
 
 void run_console::log_in_run_directory(const run_options& options,
                                        const std::vector<std::string>& command) {
   const auto file = options.run_directory / "logs" / "console.log";
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  log_.emplace(log_options{.file = file, .member = "launcher", .least = options.log_level});
+  log_ = [to = log_file{{.file = file, .member = "launcher", .least = options.log_level}}](
+           log_level level, const std::string& text) { (void)to.write(level, text); };
   log(log_level::info, fmt::format("{}", fmt::join(command, " ")));
 }
 
@@ -50,7 +54,8 @@ void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed)
   const auto line = printable(text_of(what));
   if (line.empty())
     return;
-  screen_.event(line, elapsed);
+  if (screen_)
+    screen_->event(line, elapsed);
   log(log_level::info, line);
 }
 
@@ -67,14 +72,20 @@ void run_console::log_progress(const progress_snapshot& now) {
 
 void run_console::show(const progress_snapshot& now) {
   log_progress(now);
-  screen_.show(now);
+  if (screen_)
+    screen_->show(now);
 }
 
-void run_console::finish() { screen_.finish(); }
+void run_console::finish() {
+  if (screen_)
+    screen_->finish();
+}
 
 void run_console::say(const std::string& text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
+  if (screen_) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
   std::istringstream lines{text};
   for (std::string line; std::getline(lines, line);)
     if (!line.empty())
@@ -83,13 +94,14 @@ void run_console::say(const std::string& text) {
 
 void run_console::complain(const std::string& why) {
   const auto text = with_limits(why);
-  fmt::print(stderr, "{}: {}\n", program_, printable(text));
+  if (screen_)
+    fmt::print(stderr, "{}: {}\n", program_, printable(text));
   log(log_level::error, text);
 }
 
 void run_console::log(log_level level, const std::string& text) {
   if (log_)
-    (void)log_->write(level, text);
+    log_(level, text);
 }
 
 void take_evaluation(const evaluation_message& what, time_point now,

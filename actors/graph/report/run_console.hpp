@@ -1,5 +1,5 @@
 // Writes a launcher's output: on the screen, and as a log in RUN/logs/console.log once there is a
-// run directory.
+// run directory. A run inside another program has no screen, and its lines go to that program.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -26,6 +26,8 @@ constexpr std::chrono::milliseconds show_interval{100};
 class run_console {
 public:
   explicit run_console(std::string program);
+  /// Writes nothing on the screen. `log`: takes each line; may be null.
+  run_console(std::string program, log_sink log);
 
   /// Logs the command and later output in the run directory. A full disk must not end the job, so
   /// errors of the log are ignored.
@@ -49,8 +51,8 @@ private:
   void log_progress(const progress_snapshot& now);
 
   std::string program_;
-  progress_display screen_;
-  std::optional<log_file> log_;
+  std::optional<progress_display> screen_;
+  log_sink log_;
   std::optional<event_log> events_;
   std::optional<std::chrono::nanoseconds> progress_at_; ///< Time of the last progress event.
   job_phase progress_phase_ = job_phase::gathering;

@@ -479,7 +479,8 @@ void run_statistics::put_sums(json& all) const {
   for (const auto& [member, x] : incarnations_)
     if (const auto count = x.worker.total(&worker_counters::left_out); count > 0)
       left_out[key_of({member.role, member.index})] += count;
-  put_notes(all);
+  all["counts"] = notes(false);
+  all["lines"] = notes(true);
   all["reducers"] = {{"pushes", total(&worker_counters::pushes_summed)},
                      {"sums", total(&worker_counters::sums)},
                      {"device_sums", total(&worker_counters::device_sums)},
@@ -491,19 +492,21 @@ void run_statistics::put_sums(json& all) const {
   all["request_ms"] = times_of(merged(&incarnation::worker, &worker_counters::request_times));
 }
 
-/// Adds the counts and lines of the program's own code: sums over all incarnations.
-void run_statistics::put_notes(json& all) const {
-  all["counts"] = json::object();
-  all["lines"] = json::object();
+/// Returns the counts or the lines of the program's own code: sums over all incarnations.
+std::map<std::string, std::uint64_t> run_statistics::notes(bool lines) const {
+  std::map<std::string, std::uint64_t> sums;
   const auto add = [&](const program_note& x) {
-    auto& sum = all[x.is_line ? "lines" : "counts"][x.name];
-    sum = (sum.is_null() ? 0 : sum.get<std::uint64_t>()) + x.count;
+    if (x.is_line == lines)
+      sums[x.name] += x.count;
   };
   for (const auto& [member, x] : incarnations_) {
     std::ranges::for_each(x.worker.last.notes, add);
     std::ranges::for_each(x.server.last.notes, add);
   }
+  return sums;
 }
+
+std::map<std::string, std::uint64_t> run_statistics::counts() const { return notes(false); }
 
 std::string run_statistics::to_json(const std::string& command) const {
   json all;

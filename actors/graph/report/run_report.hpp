@@ -85,6 +85,9 @@ public:
   progress_snapshot snapshot(time_point now) const;
   std::optional<evaluation_result> last_evaluation() const;
 
+  /// Returns what trainers, stages and keepers counted, by name.
+  std::map<std::string, std::uint64_t> counts() const;
+
   /// Returns the report. Keys: command, nodes, sync, optimizer, workers, servers, seed, epochs,
   /// seconds, samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given),
   /// the measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
@@ -162,7 +165,7 @@ private:
   template <class Value>
   std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
-  void put_notes(nlohmann::ordered_json& all) const;
+  std::map<std::string, std::uint64_t> notes(bool lines) const;
   std::string node_of(role as) const;
 
   job_spec job_;

@@ -1,0 +1,47 @@
+#include "actors/graph/run.hpp"
+
+#include "actors/graph/launch/launcher.hpp"
+#include "actors/graph/plan.hpp"
+
+namespace troupe {
+
+namespace {
+
+/// Adds the options that a run without processes refuses, as if a command line had given them.
+void note_given(run_options& options) {
+  const auto note_if = [&](bool is_given, const char* name) {
+    if (is_given)
+      options.given.insert(name);
+  };
+  note_if(!options.kills.empty(), "--kill");
+  note_if(!options.here.empty(), "--here");
+  note_if(options.listen.has_value(), "--listen");
+  note_if(options.join.has_value(), "--join");
+  note_if(options.etcd.has_value(), "--coordinator-store");
+  note_if(!options.run_directory.empty(), "--run-dir");
+}
+
+failure wrong(const std::string& text) { return {errc::invalid_argument, text}; }
+
+} // namespace
+
+result<report> run(const graph& described, const settings& how) {
+  auto options = how.options;
+  if (!options.asked_mode)
+    options.asked_mode = run_mode::threads;
+  if (options.asked_mode == run_mode::processes)
+    return wrong("run() starts no processes: ask for run_mode::threads or run_mode::simulation");
+  if (options.replay_directory)
+    return wrong("run() replays no record: use the command line of a program");
+  note_given(options);
+  if (auto valid = validate_without_graph(options); !valid)
+    return valid.error();
+  const auto made = lower(how.name, described, options, how.functions);
+  if (!made)
+    return made.error();
+  if (made->store == store_kind::all_reduce)
+    return wrong(made->store_name + " is an all-reduce, which needs processes: use servers");
+  return run_inside(*made, how.log);
+}
+
+} // namespace troupe

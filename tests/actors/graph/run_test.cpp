@@ -1,0 +1,150 @@
+#include "actors/graph/run.hpp"
+
+#include "tests/storage/temporary_directory.hpp"
+#include "tests/actors/tiny_training.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace run_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+struct measuring final : evaluator {
+  evaluation evaluate(const_tensors parameters) override {
+    return {.loss = 1.5, .measures = {{"first", parameters[0][0]}}};
+  }
+};
+
+double counted(const batch& work, const_tensors parameters, mutable_tensors gradients) {
+  work.notes.count("steps");
+  return to_three(work, parameters, gradients);
+}
+
+settings settings_of(run_mode mode) {
+  settings how;
+  how.name = "tiny";
+  how.options.asked_mode = mode;
+  how.options.epochs = 3;
+  how.options.batch_samples = 4;
+  how.options.workers.count = 2;
+  how.options.servers.count = 1;
+  return how;
+}
+
+graph with_evaluator(const run_options& options, gradient_function what) {
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 7)}));
+  g.add("learners", options.workers_of(100, trainers(std::move(what))))
+    .into(options.stages(), model);
+  g.add("test", evaluate{[] { return std::make_unique<measuring>(); }}).into(model);
+  return g;
+}
+
+} // namespace
+
+TEST_CASE("a graph runs inside a program, with threads and in virtual time") {
+  for (const auto mode : {run_mode::threads, run_mode::simulation}) {
+    auto how = settings_of(mode);
+    std::vector<std::string> lines;
+    how.log = [&](log_level, const std::string& line) { lines.push_back(line); };
+    const auto done = run(with_evaluator(how.options, counted), how);
+    REQUIRE(done);
+    CHECK(done->epochs == 3);
+    CHECK(done->seconds > 0);
+    REQUIRE(done->last);
+    CHECK(done->last->loss == 1.5);
+    CHECK(done->last->measures[0].name == "first");
+    CHECK(done->counts.at("learners.steps") >= 75);
+    REQUIRE(done->values.at("w").size() == 7);
+    CHECK(done->values.at("w")[6] == doctest::Approx(3).epsilon(0.05));
+    CHECK(done->last->measures[0].value == done->values.at("w")[0]);
+    CHECK(done->json.find("\"loss_curve\"") != std::string::npos);
+    CHECK(std::ranges::count(lines, "all 75 batches are applied") == 1);
+  }
+}
+
+TEST_CASE("a graph without an evaluator has its values in the end") {
+  auto how = settings_of(run_mode::threads);
+  const auto done = run(tiny_graph(how.options, 100, to_three), how);
+  REQUIRE(done);
+  CHECK_FALSE(done->last);
+  CHECK(done->values.at("w").size() == 9000);
+  CHECK(done->values.at("bias")[4] == doctest::Approx(3).epsilon(0.05));
+}
+
+TEST_CASE("simulated runs of one seed end in the same values") {
+  const auto how = settings_of(run_mode::simulation);
+  const auto values = [&] { return run(tiny_graph(how.options, 100, noisy), how)->values; };
+  const auto first = values();
+  CHECK(first == values());
+}
+
+TEST_CASE("runs may overlap") {
+  const auto how = settings_of(run_mode::threads);
+  std::vector<bool> done(2);
+  std::thread other{
+    [&] { done[0] = static_cast<bool>(run(tiny_graph(how.options, 100, noisy), how)); }};
+  const bool mine = static_cast<bool>(run(tiny_graph(how.options, 100, noisy), how));
+  other.join();
+  CHECK(mine);
+  CHECK(done[0]);
+}
+
+TEST_CASE("a run that fails has its cause, and the next one runs") {
+  for (const auto mode : {run_mode::threads, run_mode::simulation}) {
+    const auto how = settings_of(mode);
+    const auto throws = [](const batch&, const_tensors, mutable_tensors) -> double {
+      throw std::runtime_error{"no such sample"};
+    };
+    const auto failed = run(with_evaluator(how.options, throws), how);
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().code == errc::job_failed);
+    CHECK(failed.error().text.find("no such sample") != std::string::npos);
+    CHECK(failed.error().text.find('\n') == std::string::npos);
+    CHECK(run(with_evaluator(how.options, counted), how));
+  }
+}
+
+TEST_CASE("a run that cannot begin is refused in one line") {
+  const auto rejection = [](const settings& how) {
+    const auto done = run(with_evaluator(how.options, counted), how);
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == errc::invalid_argument);
+    return done.error().text;
+  };
+  CHECK(rejection(settings_of(run_mode::processes))
+        == "run() starts no processes: ask for run_mode::threads or run_mode::simulation");
+  auto how = settings_of(run_mode::threads);
+  how.options.kills = {{{role::worker, 0}, std::chrono::milliseconds{1}}};
+  CHECK(rejection(how) == "--threads is one process: leave out --kill");
+  how = settings_of(run_mode::threads);
+  how.options.servers.replicas = 3;
+  CHECK(rejection(how) == "--replicas 3 needs as many --servers, not 1");
+  how = settings_of(run_mode::threads);
+  how.options.allreduce = true;
+  how.options.sync.mode = consistency_mode::bsp;
+  CHECK_FALSE(rejection(how).empty());
+  graph empty;
+  CHECK_FALSE(run(empty));
+}
+
+TEST_CASE("a run writes the files that its options name") {
+  const storage::temporary_directory folder;
+  auto how = settings_of(run_mode::threads);
+  how.options.report_file = folder.path() / "report.json";
+  how.options.export_file = folder.path() / "values.npz";
+  REQUIRE(run(with_evaluator(how.options, counted), how));
+  CHECK(std::filesystem::exists(folder.path() / "report.json"));
+  CHECK(std::filesystem::exists(folder.path() / "values.npz"));
+}
+
+} // namespace run_test
