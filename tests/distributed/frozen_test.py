@@ -115,7 +115,7 @@ class Frozen(cluster.ClusterTest):
         self.survive(3200, "--replicas", 2, "--durability", "log")
 
     def test_behind_a_reducer_and_a_push_stage_with_kills(self):
-        self.survive(3200, "--workers-per-process", 2, "--stage", "plain", workers=(0, 2))
+        self.survive(3200, "--workers-per-process", 2, "--graph", "stage", workers=(0, 2))
 
     def test_servers_come_and_go(self):
         run = self.start("--samples", 4000, "--servers", 2, "--shards", 8, "--replicas", 2,
