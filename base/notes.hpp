@@ -52,7 +52,8 @@ public:
   /// Both must outlive this object. `to`: null drops all notes, as in a replay.
   node_notes(program_notes* to, std::string_view node) : to_(to), node_(node) {}
 
-  /// Adds to a count of this name, "NODE.NAME" in the report.
+  /// Adds to a count of this name, "NODE.NAME" in the report. Capacity: program_notes_max names and
+  /// lines of a process together; later ones are missing in the report.
   void count(std::string_view name, std::uint64_t number = 1) const {
     if (to_ != nullptr)
       to_->count(node_, name, number);

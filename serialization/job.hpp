@@ -122,7 +122,8 @@ struct table_spec {
   /// dense: takes no steps, as the layers of a teacher. A trainer gets an empty span as its
   /// gradient, and a worker pulls it once. Its optimizer is not used.
   bool frozen = false;
-  /// dense: has the first values, in place of `init`. Only of a program: a job has their checksum.
+  /// dense: the file that has the first values, in place of `init`. A program sets it; a job has
+  /// their checksum instead.
   std::optional<values_file> values = {};
   /// Of the first values if a file had them, else 0. A program leaves it out.
   std::uint32_t values_checksum = 0;
@@ -176,11 +177,11 @@ result<void> validate(const job_spec& job);
 const char* defect_of(const optimizer_spec& x);
 
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
-/// covers the name, seed, tables with shapes, optimiser kinds (of a server function also name,
-/// parameters and state), whether they are frozen, and the checksums of values from files,
-/// partitions, batch size and samples; for bsp tables, also the number of
-/// slots; and whether a keeper has the values. It excludes the number of servers, replicas, chains,
-/// passes, backup workers and asp workers, and rates and durability.
+/// covers the name, seed, partitions, batch size and samples, and whether a keeper has the values.
+/// Of tables it covers shapes, optimiser kinds (of a server function also name, parameters and
+/// state), whether they are frozen, and the checksums of values from files; for bsp tables, also
+/// the number of slots. It excludes the number of servers, replicas, chains, passes, backup workers
+/// and asp workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.

@@ -51,7 +51,8 @@ using server_functions = std::map<std::string, function_spec>;
 /// Fills in the state of each table's function. Errors: invalid_argument (the program lacks a
 /// function that a table names).
 result<void> resolve_functions(std::vector<table_spec>& tables, const server_functions& functions);
-/// Checks that the program has the functions of a job, with the same state. Errors: as above.
+/// Checks that the program has the functions of a job. Errors: as above, wrong_job (a function has
+/// another size of state here).
 result<void> check_functions(const job_spec& job, const server_functions& functions);
 
 /// Returns the function of each table; without a step: it has a built-in optimiser.

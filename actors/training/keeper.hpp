@@ -1,8 +1,8 @@
 // Declares the class that a program writes to keep the values of an own store by itself.
 #pragma once
 
-#include "base/notes.hpp"
 #include "actors/training/trainer.hpp"
+#include "base/notes.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>
@@ -33,9 +33,12 @@ struct query {
   std::span<const std::span<const std::uint64_t>> keys = {};
 };
 
-/// The values of an own store. Troupe calls it on one thread, remembers which batches it has
-/// applied, and applies each once. After a death a new keeper loads the newest checkpoint, and the
-/// batches that it lacks are computed again.
+/// The values of an own store. Troupe calls it on one thread at a time, not always the same one. It
+/// remembers which batches the keeper has applied, and applies each once. After a death a new
+/// keeper loads the newest checkpoint, and the batches that it lacks are computed again.
+///
+/// The server sends no status during apply(), read() and save(), and 5 s of silence count as its
+/// death. So each of these calls must be shorter.
 ///
 /// Each function may throw: the job then stops with the text.
 class keeper {
@@ -52,7 +55,9 @@ public:
   virtual void load(std::span<const std::byte> saved) = 0;
 };
 
-/// Makes a keeper, in the process that has it. It is called at each start.
+/// Makes a keeper, in the process that has it. It is called at each start and at each load of a
+/// checkpoint, on a thread of its own, and may take minutes. May throw: the job then stops with the
+/// text.
 using keeper_factory = std::function<std::unique_ptr<keeper>()>;
 
 } // namespace troupe

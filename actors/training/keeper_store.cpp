@@ -24,6 +24,14 @@ failure not_finite(const job_spec& job, const push_request& push, table_id table
                       push.step.worker.value, push.step.batch.value, job.tables[table.value].name)};
 }
 
+result<void> check_rows(const job_spec& job, const row_keys& rows) {
+  const auto table = rows.table.value;
+  if (table >= job.tables.size() || job.tables[table].width != rows.width || rows.width == 0)
+    return {errc::shape_mismatch,
+            fmt::format("rows of width {} do not fit table {}", rows.width, table)};
+  return {};
+}
+
 } // namespace
 
 template <class Call>
@@ -69,18 +77,6 @@ result<void> keeper_store::check(const range& where) const {
                                               where.first, where.first + where.count)};
   return {};
 }
-
-namespace {
-
-result<void> check_rows(const job_spec& job, const row_keys& rows) {
-  const auto table = rows.table.value;
-  if (table >= job.tables.size() || job.tables[table].width != rows.width || rows.width == 0)
-    return {errc::shape_mismatch,
-            fmt::format("rows of width {} do not fit table {}", rows.width, table)};
-  return {};
-}
-
-} // namespace
 
 result<void> keeper_store::check(const push_request& push) const {
   if (!push.packed.empty())

@@ -22,8 +22,7 @@ struct keeper_options {
 /// is not called any more.
 class keeper_store final : public value_store {
 public:
-  /// Makes a keeper; with an image, it loads that. Errors: damaged, contract_broken (the keeper
-  /// threw).
+  /// Makes a keeper; with an image, it loads that. Errors: contract_broken (the keeper threw).
   static result<std::shared_ptr<value_store>> made(const job_spec& job,
                                                    const std::vector<partition_image>& images,
                                                    const keeper_options& how,

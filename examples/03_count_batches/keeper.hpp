@@ -9,9 +9,9 @@
 
 namespace count_batches {
 
-/// Returns a keeper of so many sums. It subtracts gradients, as sgd at rate 1 does.
+/// Returns a keeper with this number of sums. It subtracts gradients, as sgd at rate 1 does.
 std::unique_ptr<troupe::keeper> make_keeper(std::size_t elements);
-/// Returns one with a mistake: "bad-apply", "bad-save" or "bad-load".
+/// Returns a keeper with a mistake: "bad-apply", "bad-save" or "bad-load".
 std::unique_ptr<troupe::keeper> make_bad_keeper(std::size_t elements, std::string mistake);
 
 } // namespace count_batches

@@ -17,10 +17,10 @@ namespace count_batches {
 constexpr std::size_t bits = 64;
 constexpr std::uint32_t row_width = 16;
 
-/// Its own for each batch.
+/// Returns a random word of the batch.
 inline std::uint64_t random_word(std::uint64_t batch) { return std::mt19937_64{batch}(); }
 
-/// What the batch of this word adds to an element.
+/// Returns the number that the batch of this word adds to an element.
 inline float term(std::uint64_t word, std::size_t element) {
   return 1.0f + static_cast<float>(word >> element % bits & 1);
 }
@@ -29,11 +29,11 @@ inline float term(std::uint64_t word, std::size_t element) {
 inline std::uint64_t key_of(std::uint64_t row) { return row * 0x9e3779b97f4a7c15; }
 inline std::uint64_t row_of(std::uint64_t key) { return key * 0xf1de83e19937733d; } // Its inverse.
 
-/// Bit r mod 64: whether the batch of this word touches row r.
+/// Returns a word whose bit r mod 64 says whether the batch of this word touches row r.
 inline std::uint64_t rows_word(std::uint64_t word) { return random_word(word); }
 inline bool touches(std::uint64_t rows, std::uint64_t row) { return (rows >> row % bits & 1) != 0; }
 
-/// How many batches there are, and how many of them make one step.
+/// The numbers of batches: of the job, and of one step.
 struct schedule {
   std::uint64_t epochs = 1;
   std::uint64_t batches = 1; ///< Of a pass.

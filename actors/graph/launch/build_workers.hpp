@@ -37,7 +37,7 @@ struct built_workers {
   std::vector<caf::actor> stages; ///< In the order in which they were spawned.
 };
 
-/// Returns the keeper of an own store, for the server that has it.
+/// Returns the options of an own store's keeper, for the server that has it.
 keeper_options keeper_of(const plan& what, const log_sink& log);
 
 /// Spawns the workers of one process. `store`: the process's own.

@@ -19,8 +19,9 @@ using rank_runner =
                              const plan& what, const log_sink& log, const notice_sink& waits)>;
 
 /// Plays the role until the job stops, and ends the process with its exit status. `functions`:
-/// those of the program. `lowered` is called for workers only; for the other roles the cluster file
-/// is enough. `run_rank`: plays the role instead if the workers' store is an all-reduce.
+/// those of the program. `lowered` is called for workers and for the server of an own store; for
+/// the others the cluster file is enough. `run_rank`: plays the role instead if the workers' store
+/// is an all-reduce.
 int run_child(const child_identity& who, const run_options& options,
               const server_functions& functions, const std::function<plan()>& lowered,
               const rank_runner& run_rank);

@@ -57,7 +57,7 @@ struct all_reduce {
 /// One server process, whose values a keeper of the program has. Each batch counts exactly once,
 /// also after a death: the keeper's state and the batches that it has are one checkpoint part.
 struct own_store {
-  std::vector<table_spec> tables = {}; ///< What the keeper reads. They are asp, without optimisers.
+  std::vector<table_spec> tables = {}; ///< Workers pull and push these: asp, without optimisers.
   keeper_factory make = {};            ///< Called in the server's process: load data there.
   checkpoint_options checkpoints = {};
   supervision on_death = {};
@@ -65,7 +65,7 @@ struct own_store {
 
 enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store };
 
-/// A store of a kind that the command line chose (run_options::store).
+/// A store of any kind, such as the one that the command line chose (run_options::store).
 class any_store {
 public:
   any_store(servers what) : fields_(std::move(what)) {}

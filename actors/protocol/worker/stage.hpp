@@ -24,7 +24,7 @@ struct forward_effect {
   forward_id number;
   request what;
 };
-/// Add to the counter of this name, which belongs to the stage.
+/// Add to the count of this name; the report has it as "STAGE.NAME".
 struct count_effect {
   std::string name;
   std::uint64_t count = 0;
@@ -69,7 +69,9 @@ private:
 /// (2) the pushes of a worker are forwarded in the order in which they came, and before later pulls
 ///     of this worker.
 /// (3) a request with a push is answered after its batches were applied, and each request once.
-/// (4) no request is held for longer than 10 s without a forward under way.
+/// (4) no request is held for longer than 10 s without a forward under way. Otherwise it is refused
+///     as timed_out, and the third time in a row, for a batch or for a worker, ends the job.
+/// (5) values that the stage makes are finite.
 /// Values are borrowed: a stage makes new ones instead of changing them.
 class stage_decider {
 public:
