@@ -26,12 +26,20 @@ void program_notes::log(std::string_view node, std::string_view line) {
   add(std::move(text), 1, true);
 }
 
+void program_notes::warn(const std::string& line) const {
+  if (log_)
+    log_(log_level::warn, line);
+}
+
 void program_notes::add(std::string name, std::uint64_t number, bool is_line) {
   name = printable(name, program_note_bytes_max / 4 - 1); // A character has at most 4 bytes.
   const std::lock_guard lock{mutex_};
   auto found = std::ranges::find_if(
     notes_, [&](const program_note& x) { return x.is_line == is_line && x.name == name; });
-  if (found == notes_.end() && notes_.size() + 1 >= program_notes_max) {
+  const auto of_its_kind = [&](const program_note& x) {
+    return x.is_line == is_line && x.name != others;
+  };
+  if (found == notes_.end() && std::ranges::count_if(notes_, of_its_kind) >= program_counts_max) {
     found = std::ranges::find(notes_, others, &program_note::name);
     name = others;
     number = 1;

@@ -22,6 +22,7 @@ struct program_note {
   bool operator==(const program_note&) const = default;
 };
 constexpr std::size_t program_notes_max = 64;       ///< Of one process.
+constexpr std::size_t program_counts_max = 31;      ///< Counts of one process, and also lines.
 constexpr std::size_t program_note_bytes_max = 800; ///< Of a name.
 
 /// The notes of one process. Any thread may call it.
@@ -32,8 +33,10 @@ public:
 
   void count(std::string_view node, std::string_view name, std::uint64_t number);
   void log(std::string_view node, std::string_view line);
-  /// Returns the notes so far, in the order of their first calls. Names beyond program_notes_max
-  /// are missing, and a note says so.
+  /// Writes a warning of Troupe to the log, which is no note.
+  void warn(const std::string& line) const;
+  /// Returns the notes so far, in the order of their first calls. Counts beyond program_counts_max
+  /// and lines beyond as many are missing, and a note says so.
   std::vector<program_note> all() const;
 
 private:
@@ -52,8 +55,8 @@ public:
   /// Both must outlive this object. `to`: null drops all notes, as in a replay.
   node_notes(program_notes* to, std::string_view node) : to_(to), node_(node) {}
 
-  /// Adds to a count of this name, "NODE.NAME" in the report. Capacity: program_notes_max names and
-  /// lines of a process together; later ones are missing in the report.
+  /// Adds to a count of this name, "NODE.NAME" in the report. Capacity: program_counts_max names
+  /// of a process; later ones are missing in the report.
   void count(std::string_view name, std::uint64_t number = 1) const {
     if (to_ != nullptr)
       to_->count(node_, name, number);

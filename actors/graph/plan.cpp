@@ -47,6 +47,7 @@ void take_nodes(const graph& described, plan& made) {
   settle_frozen(made.job.tables);
   options.sync = made.job.tables.front().sync;
   made.make_keeper = store.what.keeper();
+  made.keeper_takes_sums = store.what.keeper_takes_sums();
   if (made.has_servers()) {
     const auto scrub = options.servers.scrub_interval; // An own store has no such field.
     options.servers = store.what.as_servers();
@@ -306,6 +307,12 @@ result<void> check_own_store(const plan& what) {
               fmt::format("table '{}' has an optimizer, and the keeper of {} applies its pushes: "
                           "leave the optimizer out",
                           table.name, what.store_name)};
+  if (what.has<reduce>() && !what.keeper_takes_sums)
+    return {
+      errc::invalid_argument,
+      fmt::format("a reducer adds up gradients, and the keeper of {} takes no sums: leave the "
+                  "reducer (--workers-per-process) out, or set own_store::takes_sums",
+                  what.store_name)};
   if (options.given.contains("--partitions") && options.partitions != 1)
     return wrong("--partitions", "which is one partition");
   if (options.record_directory)

@@ -36,6 +36,7 @@ struct plan {
   stage_list path;            ///< From the workers to the store.
   evaluator_factory make_evaluator;
   keeper_factory make_keeper;               ///< Of an own store; else empty.
+  bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<std::string> remarks;
   std::vector<std::filesystem::path> files; ///< Files that were read for the graph.

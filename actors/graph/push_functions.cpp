@@ -86,14 +86,18 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
   auto make = what.options.workers.make.of(worker);
   if (const auto* const local = what.options.workers.make.local())
     make = [make = std::move(make), local = *local,
-            inner_samples = (job.batch_samples + local->steps - 1) / local->steps] {
-      return take_local_steps(make(), local, inner_samples);
+            inner_samples =
+              (job.batch_samples + local->steps - 1) / local->steps]() -> std::unique_ptr<trainer> {
+      auto inner = make();
+      return inner ? take_local_steps(std::move(inner), local, inner_samples) : nullptr;
     };
   if (changes.empty() && !notes)
     return make;
   return [make = std::move(make), node = what.workers_name, changes = std::move(changes),
           notes = std::move(notes)]() -> std::unique_ptr<trainer> {
-    return std::make_unique<changing_trainer>(make(), node, changes, notes);
+    auto inner = make();
+    return inner ? std::make_unique<changing_trainer>(std::move(inner), node, changes, notes)
+                 : nullptr;
   };
 }
 

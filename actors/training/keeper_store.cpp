@@ -58,6 +58,8 @@ result<std::shared_ptr<value_store>> keeper_store::made(const job_spec& job,
   std::shared_ptr<keeper_store> store{new keeper_store{job, how, std::move(pool)}};
   const auto done = store->guarded([&] {
     store->keeper_ = how.make();
+    if (!store->keeper_)
+      throw std::runtime_error{"own_store::make made no keeper"};
     if (images.empty())
       return;
     const auto& saved = images.front().blocks.at(0);

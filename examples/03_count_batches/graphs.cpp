@@ -95,6 +95,7 @@ troupe::any_store store_of(const settings& chosen, const troupe::run_options& op
       .checkpoints = options.servers.checkpoints};
   if (has_keeper(chosen.graph))
     return troupe::own_store{.tables = {counts},
+                             .takes_sums = true,
                              .make = [n = chosen.elements] { return make_keeper(n); },
                              .checkpoints = options.servers.checkpoints};
   if (chosen.sparse) {

@@ -55,9 +55,13 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
           make_fault_stage({how->lost, how->repeated, how->delay},
                            splitmix64_of(job.seed ^ group.front().incarnation.value)),
           store.values, built);
-    if (const auto* const own = part.get<stage::of_program>())
-      put(setup, {.name = part.name(), .notes = notes, .checks_values = true}, own->make(),
+    if (const auto* const own = part.get<stage::of_program>()) {
+      auto made = own->make();
+      if (!made)
+        throw std::runtime_error{fmt::format("the maker of stage '{}' made no stage", part.name())};
+      put(setup, {.name = part.name(), .notes = notes, .is_program = true}, std::move(made),
           store.values, built);
+    }
   }
   for (const auto& who : group) {
     const bool is_first = who == group.front();

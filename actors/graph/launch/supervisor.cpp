@@ -27,6 +27,9 @@ namespace {
 /// Bytes at the end of a log in which the last line is looked for: more than a line has.
 constexpr std::size_t last_bytes_max = 20 << 10;
 
+/// Ends with status 0 after a short life, in a row, that are too many.
+constexpr int quick_ends_max = 6;
+
 /// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
@@ -176,19 +179,24 @@ void supervisor::set_pause(process& what) const {
 /// Counts the deaths that were not requested. Returns whether there were too many.
 bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
                           const std::string& how) {
-  // The coordinator ended the process with status 0, mostly with the whole job. SIGKILL comes from
+  // The coordinator ends processes with status 0, mostly with the whole job. SIGKILL comes from
   // outside. Other ends come from the process itself, which will repeat them.
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    return false;
+  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
-  what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-    what.crashes.push_back(now);
   const auto rules = rules_of(who.role);
+  if (clean) {
+    what.quick_ends = quick ? what.quick_ends + 1 : 0;
+  } else {
+    what.quick_ends = 0;
+    what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
+  }
+  if (!clean && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+    what.crashes.push_back(now);
   std::erase_if(what.crashes, [&](time_point at) { return now - at > rules.window; });
   const auto deaths =
-    std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
-  if (deaths < static_cast<std::size_t>(rules.crashes_max))
+    clean ? static_cast<std::size_t>(what.quick_ends)
+          : std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
+  if (deaths < static_cast<std::size_t>(clean ? quick_ends_max : rules.crashes_max))
     return false;
   end_restarts(who, what,
                to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how

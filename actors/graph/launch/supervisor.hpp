@@ -102,6 +102,7 @@ private:
     std::optional<time_point> start_at;
     std::chrono::milliseconds pause{0};
     int quick_deaths = 0; ///< In a row, including failed starts.
+    int quick_ends = 0;   ///< With status 0, in a row.
     std::vector<time_point> crashes;
     bool left_out = false; ///< It is not started again, and the job goes on.
   };

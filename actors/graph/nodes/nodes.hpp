@@ -58,7 +58,10 @@ struct all_reduce {
 /// also after a death: the keeper's state and the batches that it has are one checkpoint part.
 struct own_store {
   std::vector<table_spec> tables = {}; ///< Workers pull and push these: asp, without optimisers.
-  keeper_factory make = {};            ///< Called in the server's process: load data there.
+  /// The keeper takes sums of gradients (update::batches). Otherwise a path with a reducer is
+  /// refused.
+  bool takes_sums = false;
+  keeper_factory make = {}; ///< Called in the server's process: load data there.
   checkpoint_options checkpoints = {};
   supervision on_death = {};
 };
@@ -77,7 +80,9 @@ public:
     fields_.checkpoints = what.checkpoints;
   }
 
-  any_store(own_store what) : kind_(store_kind::own_store), keeper_(std::move(what.make)) {
+  any_store(own_store what)
+      : kind_(store_kind::own_store), keeper_(std::move(what.make)),
+        keeper_takes_sums_(what.takes_sums) {
     fields_.tables = std::move(what.tables);
     fields_.checkpoints = what.checkpoints;
     fields_.count = 1;
@@ -94,11 +99,13 @@ public:
 
   /// Returns the maker of an own store's keepers.
   const keeper_factory& keeper() const { return keeper_; }
+  bool keeper_takes_sums() const { return keeper_takes_sums_; }
 
 private:
   store_kind kind_ = store_kind::servers;
   servers fields_; ///< Other kinds have some of its fields.
   keeper_factory keeper_;
+  bool keeper_takes_sums_ = false;
 };
 
 // -- sources --

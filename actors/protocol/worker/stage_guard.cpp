@@ -69,11 +69,13 @@ void stage_guard::ask(request_token token, request what, time_point now, guard_e
   }
   newest_ = token;
   const auto by = what.push ? what.push->step.worker : what.pull->step.worker;
-  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max, {}});
+  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max, {}, {}});
   if (what.push && checks_values_)
     for_each_values(*what.push, [&](table_id, std::span<const float> values) {
       open.values.push_back(values.data());
     });
+  if (what.push)
+    open.tables = what.push->tables;
   if (what.push)
     for_each_batch(*what.push, [&](const batch_key& key) {
       open.batches.push_back(key);
@@ -143,8 +145,8 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     return true;
   });
   if (late > 0)
-    effects.push_back(log_effect{"stage '" + name_ + "' held " + std::to_string(late)
-                                 + " requests for more than 10 s: they were refused"});
+    effects.push_back(warning_effect{"stage '" + name_ + "' held " + std::to_string(late)
+                                     + " requests for more than 10 s: they were refused"});
   if (!fault.empty())
     breach(fault, effects);
 }
@@ -231,6 +233,10 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
   for (const auto& [key, owner] : forward.batches)
     if (fault.empty())
       fault = order_fault(key.first, owner);
+  for (const auto& [key, owner] : forward.batches)
+    if (const auto* const open = open_.find(owner.value);
+        fault.empty() && open != nullptr && open->tables != what.push->tables)
+      fault = "forwarded " + named(key) + " with other tables than those of its push";
   if (what.push && checks_values_ && fault.empty())
     fault = value_fault(*what.push, forward);
   if (!fault.empty() || !what.pull || what.pull->latest)
@@ -278,7 +284,7 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   auto* const open = open_.find(effect.request.value);
   if (open == nullptr)
     return; // It was refused, as it was held for too long.
-  if (const auto fault = answer_fault(*open, effect.answer); !fault.empty())
+  if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
     return breach(fault, effects);
   const auto end = [](refusals& so_far, const batch_key& key) {
     so_far.of_batches.erase(key.second);
@@ -292,7 +298,8 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   effects.push_back(std::move(effect));
 }
 
-std::string stage_guard::answer_fault(const open_request& open, const reply& what) const {
+std::string stage_guard::answer_fault(request_token token, const open_request& open,
+                                      const reply& what) const {
   for (const auto& key : open.batches) {
     const auto found = batches_.find(key);
     if (found == batches_.end() || std::ranges::none_of(found->second, [](const open_batch& x) {
@@ -350,7 +357,7 @@ void stage_guard::forget(request_token token, const open_request& open) {
 
 void stage_guard::breach(const std::string& what, guard_effects& effects) {
   broken_ = {errc::contract_broken, "stage '" + name_ + "' " + what};
-  effects.push_back(log_effect{broken_->text});
+  effects.push_back(warning_effect{broken_->text});
   open_.erase_if([&](std::uint64_t token, const open_request&) {
     effects.push_back(failed_effect{{token}, *broken_});
     return true;

@@ -20,8 +20,13 @@
 
 namespace troupe {
 
-using guard_effect =
-  std::variant<forward_effect, answered_effect, failed_effect, count_effect, log_effect>;
+/// Write a warning of the guard to the log of the process.
+struct warning_effect {
+  std::string line;
+};
+
+using guard_effect = std::variant<forward_effect, answered_effect, failed_effect, count_effect,
+                                  log_effect, warning_effect>;
 using guard_effects = std::vector<guard_effect>;
 
 /// Invariants:
@@ -65,6 +70,7 @@ private:
     std::vector<batch_key> batches; ///< Those of its push.
     std::optional<batch_key> pull;  ///< The step that pulls.
     time_point held_until{0};
+    std::vector<table_id> tables;     ///< Of its push.
     std::vector<const float*> values; ///< Of its push; only to know them again.
   };
   struct forwarded_batch {
@@ -91,7 +97,7 @@ private:
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
   std::string value_fault(const push_request& push, const open_forward& forward);
-  std::string answer_fault(const open_request& open, const reply& what) const;
+  std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
   open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);

@@ -82,8 +82,14 @@ struct stage_shell {
       options.notes->count(options.name, effect.name, effect.count);
   }
   void run(log_effect& effect) {
-    if (options.notes)
+    if (options.notes && options.is_program)
       options.notes->log(options.name, effect.line);
+    else if (options.notes)
+      options.notes->warn(options.name + ": " + effect.line);
+  }
+  void run(warning_effect& effect) {
+    if (options.notes)
+      options.notes->warn(effect.line);
   }
 
   pointer self = nullptr;
@@ -105,7 +111,7 @@ stage_shell::handle::behavior_type run_stage(stage_shell::pointer self, stage_op
                                              std::unique_ptr<stage_decider>& stage, kv next) {
   auto& state = self->state;
   state.self = self;
-  state.guard.emplace(options.name, std::move(stage), options.checks_values);
+  state.guard.emplace(options.name, std::move(stage), options.is_program);
   state.options = std::move(options);
   state.next = std::move(next);
   self->set_down_handler([self](caf::down_msg&) { self->quit(); });

@@ -18,8 +18,9 @@ struct stage_options {
   std::shared_ptr<program_notes> notes{}; ///< Null: the notes of the stage are dropped.
   /// True: the stage may block, such as one that waits for devices. Other actors then go on.
   bool own_thread = false;
-  /// True for a stage of the program: the values that it makes must be finite.
-  bool checks_values = false;
+  /// True for a stage of the program: the values that it makes must be finite, and its lines are
+  /// notes. Lines of other stages are warnings.
+  bool is_program = false;
 };
 
 /// Spawns a stage, which stage_guard checks.

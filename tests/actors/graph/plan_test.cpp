@@ -173,6 +173,12 @@ TEST_CASE("an_own_store_refuses_what_needs_servers_or_steps") {
   CHECK(rejection_of(graph_of(kept({adam}), options), options)
         == "table 'w' has an optimizer, and the keeper of model applies its pushes: leave the "
            "optimizer out");
+  auto sums = kept({table_of("w", 4)});
+  CHECK(rejection_of(graph_of(sums, options, {reduce{}}), options)
+        == "a reducer adds up gradients, and the keeper of model takes no sums: leave the reducer "
+           "(--workers-per-process) out, or set own_store::takes_sums");
+  sums.takes_sums = true;
+  CHECK(rejection_of(graph_of(sums, options, {reduce{}}), options).empty());
   CHECK(rejection_of(graph_of(own_store{.tables = {table_of("w", 4)}}, options), options)
         == "model makes no keeper: set own_store::make");
 }
@@ -189,6 +195,18 @@ TEST_CASE("faults_have_shares_and_a_delay") {
   CHECK(rejection({.repeated = -0.1}) == wrong);
   CHECK(rejection({.lost = nan}) == wrong);
   CHECK(rejection({.delay = std::chrono::seconds{6}}) == wrong);
+}
+
+TEST_CASE("a_maker_that_makes_no_trainer_gives_none_behind_push_functions_and_local_steps") {
+  run_options options;
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 4)}));
+  const trainer_maker none = [] { return std::unique_ptr<trainer>{}; };
+  auto learners = g.add("learners", options.workers_of(100, local_steps(none, {.steps = 2})));
+  learners.into(map_push("noise", [](const push_info&, mutable_tensors) {}), model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE(made);
+  CHECK(trainer_of(*made, made->job, 0)() == nullptr);
 }
 
 TEST_CASE("options_name_processes_by_their_nodes") {

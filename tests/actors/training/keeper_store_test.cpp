@@ -197,6 +197,14 @@ TEST_CASE("a keeper that refuses a state is named, as is one that throws") {
   CHECK(f.store->answer(asked, {}).error() == broken);
 }
 
+TEST_CASE("a maker that makes no keeper is named") {
+  const fixture f;
+  const auto made =
+    keeper_store::made(f.job, {}, {[] { return std::unique_ptr<keeper>{}; }, "sums"}, f.pool);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text == "the keeper of 'sums' failed: own_store::make made no keeper");
+}
+
 TEST_CASE("a keeper that cannot save gives nothing to keep") {
   fixture f;
   CHECK(f.store->defect() == nullptr);

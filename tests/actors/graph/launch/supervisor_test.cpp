@@ -307,6 +307,19 @@ TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_
   CHECK(f.supervise.failed().empty());
 }
 
+TEST_CASE("a_process_that_ends_well_at_once_again_and_again_is_given_up") {
+  fixture f{"echo done already"};
+  f.start();
+  for (int i = 0; i < 6; ++i) {
+    CHECK(f.supervise.failed().empty());
+    CHECK(f.tick_at_end().empty());
+    f.now += 1s;
+    f.supervise.tick(f.now);
+  }
+  CHECK(f.supervise.failed()
+        == "server 1 ended 6 times in short order (exit status 0): done already");
+}
+
 TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
   fixture f{"exit 0"};
   f.start();

@@ -58,6 +58,7 @@ struct fixture {
   }
   static std::string text(const count_effect& x) { return "count " + x.name; }
   static std::string text(const log_effect& x) { return "log " + x.line; }
+  static std::string text(const warning_effect& x) { return "warn " + x.line; }
 
   stage_guard guard;
   time_point now{1h};

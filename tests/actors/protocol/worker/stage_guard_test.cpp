@@ -132,6 +132,7 @@ struct fixture {
     return "count " + x.name + " " + std::to_string(x.count);
   }
   static std::string text(const log_effect& x) { return "log " + x.line; }
+  static std::string text(const warning_effect& x) { return "warn " + x.line; }
 
   scripted* stage;
   stage_guard guard;
@@ -140,7 +141,7 @@ struct fixture {
 
 /// Returns the effects of a breach while these requests are open.
 lines breach(const std::string& what, const std::vector<std::uint64_t>& open) {
-  lines all{"log stage 'noise' " + what};
+  lines all{"warn stage 'noise' " + what};
   for (const auto token : open)
     all.push_back("fail " + std::to_string(token) + " contract_broken");
   return all;
@@ -229,6 +230,18 @@ TEST_CASE("a batch that comes again while the stage has it still is two requests
     effects.answer({2}, done(true, false));
   };
   CHECK(f.answer(2) == lines{"answer 2"});
+}
+
+TEST_CASE("a push that lost its tables is named") {
+  fixture f;
+  f.stage->on_ask = [](request_token, request what, stage_effects& effects) {
+    what.push->tables.clear();
+    effects.forward(std::move(what));
+  };
+  auto what = push(0, 5);
+  what.push->tables = {{0}, {1}};
+  CHECK(f.ask(1, what)
+        == breach("forwarded batch 5 of worker 0 with other tables than those of its push", {1}));
 }
 
 TEST_CASE("a batch that is swallowed is named") {
@@ -362,7 +375,7 @@ TEST_CASE("a request that is held for 10 s is refused, and comes again") {
   CHECK(f.tick(9999ms).empty());
   CHECK(f.tick(1ms)
         == lines{"fail 1 timed_out", "fail 2 timed_out",
-                 "log stage 'noise' held 2 requests for more than 10 s: they were refused"});
+                 "warn stage 'noise' held 2 requests for more than 10 s: they were refused"});
   SUBCASE("a late forward is dropped, and fails") {
     f.stage->on_tick = [&](stage_effects& effects) { effects.forward(held[0].second); };
     CHECK(f.tick(1s).empty());
@@ -391,7 +404,7 @@ TEST_CASE("a batch that is held for 10 s for the third time in a row is a breach
     const auto told = f.tick(10s);
     REQUIRE(told.size() == 4);
     CHECK(told[3]
-          == "log stage 'noise' held batch 1 of worker 1 for more than 10 s, 3 times in a row");
+          == "warn stage 'noise' held batch 1 of worker 1 for more than 10 s, 3 times in a row");
     CHECK(f.ask(5, pull(2, 6)).size() == 1); // It fails at once.
   }
   SUBCASE("an answer in between begins a new count") {
@@ -434,7 +447,7 @@ TEST_CASE("a stage that holds any three pushes of a worker in a row is at fault"
   const auto told = f.tick(10s);
   REQUIRE(told.size() == 3);
   CHECK(told[2]
-        == "log stage 'noise' held batch 5 of worker 0 for more than 10 s, like the 2 requests of "
+        == "warn stage 'noise' held batch 5 of worker 0 for more than 10 s, like the 2 requests of "
            "this worker before");
 }
 
