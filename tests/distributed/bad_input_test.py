@@ -87,7 +87,7 @@ COMMAND_LINES = [
     ("--sync hogwild --servers 3", 2, "leave out --servers"),
     ("--sync hogwild --kill worker:0@1", 2, "--sync hogwild is one process: leave out --kill"),
     ("--sync hogwild --listen 127.0.0.1:0", 2, "--sync hogwild is one process"),
-    ("--sync hogwild --apply-batch 4", 2, "leave out --apply-batch"),
+    ("--sync hogwild --apply-batch 4", 2, "has no effect: model is shared memory"),
     ("--sync bsp --apply-batch 4", 2, "leave out --apply-batch"),
     ("--sync ssp:3 --pull-ahead 1", 2, "--sync ssp:3 waits .*leave out --pull-ahead"),
     ("--listen 127.0.0.1:0 --here worker:9", 2, "no worker 9, only 0 to 3"),
