@@ -155,9 +155,6 @@ result<void> graph::validate() const {
   if (workers_.size() > 1)
     return wrong(fmt::format("{} and {} are both workers: a graph has one node of workers",
                              workers_[0].name, workers_[1].name));
-  if (evaluators_.size() > 1)
-    return wrong(fmt::format("{} and {} are both evaluators: a graph has one so far",
-                             evaluators_[0].name, evaluators_[1].name));
   if (stores_.size() > 1)
     return wrong(fmt::format("{} and {} are both stores: a graph has one so far", stores_[0].name,
                              stores_[1].name));

@@ -68,10 +68,8 @@ void take_nodes(const graph& described, plan& made) {
   }
   if (!made.has<compress>())
     options.codec = {};
-  if (!described.evaluators().empty()) {
-    made.evaluator_name = described.evaluators().front().name;
-    made.make_evaluator = described.evaluators().front().what.make;
-  }
+  for (const auto& each : described.evaluators())
+    made.evaluators.push_back({each.name, each.what.make});
 }
 
 /// Finds the processes that options name by a node.
@@ -374,8 +372,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
 node_roles node_roles_of(const plan& what) {
   node_roles roles{{what.workers_name, "worker"},
                    {what.store_name, what.has_servers() ? "server" : "worker"}};
-  if (!what.evaluator_name.empty())
-    roles.emplace_back(what.evaluator_name, "launcher");
+  for (const auto& each : what.evaluators)
+    roles.emplace_back(each.name, "launcher");
   return roles;
 }
 

@@ -7,6 +7,7 @@
 #include "actors/tables/codec.hpp"
 #include "actors/tables/initial_values.hpp"
 #include "actors/tables/server_functions.hpp"
+#include "actors/training/evaluators.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 
@@ -32,9 +33,8 @@ struct plan {
   given_values given; ///< Their values; empty in processes that the launcher starts.
   store_kind store = store_kind::servers;
   std::string store_name, workers_name;
-  std::string evaluator_name; ///< Empty: the graph has no evaluator.
-  stage_list path;            ///< From the workers to the store.
-  evaluator_factory make_evaluator;
+  stage_list path;                          ///< From the workers to the store.
+  std::vector<named_evaluator> evaluators;  ///< In the order of the graph.
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.

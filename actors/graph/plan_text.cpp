@@ -132,8 +132,8 @@ std::string to_text(const plan& what) {
   };
   auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
   text += row(what.store_name, text_of_store(what), text_of_tables(what));
-  if (!what.evaluator_name.empty())
-    text += row(what.evaluator_name, "evaluator", "=> " + what.store_name);
+  for (const auto& each : what.evaluators)
+    text += row(each.name, "evaluator", "=> " + what.store_name);
   text += fmt::format("exactly once: {}   lost at one death: {}\nsimulate: {}   record and replay: "
                       "{}\n",
                       what.store == store_kind::shared_memory ? "no" : "yes", text_of_loss(what),
@@ -155,9 +155,9 @@ std::string to_dot(const plan& what) {
   }
   text += box(what.store_name, text_of_store(what) + "\\n" + text_of_tables(what), "cylinder");
   text += fmt::format("  {} -> {} [dir=both];\n", last, what.store_name);
-  if (!what.evaluator_name.empty()) {
-    text += box(what.evaluator_name, "evaluator", "box");
-    text += fmt::format("  {} -> {} [dir=back];\n", what.evaluator_name, what.store_name);
+  for (const auto& each : what.evaluators) {
+    text += box(each.name, "evaluator", "box");
+    text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);
   }
   return text + "}\n";
 }

@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
       return make_trainer(ratings, penalty);
     }));
     learners.into(options.stages(), model);
-    g.add("test", troupe::evaluate{[=] { return make_evaluator(ratings); }}).into(model);
+    using enum factorisation::split;
+    g.add("test", troupe::evaluate{[=] { return make_evaluator(ratings, test); }}).into(model);
+    g.add("train", troupe::evaluate{[=] { return make_evaluator(ratings, train); }}).into(model);
     return g;
   });
 }

@@ -64,8 +64,9 @@ struct factor_trainer final : troupe::trainer {
 };
 
 struct factor_evaluator final : troupe::evaluator {
-  explicit factor_evaluator(shared_ratings data) : all(std::move(data)) {
-    for (const auto& x : all->test) {
+  factor_evaluator(shared_ratings data, split which)
+      : all(std::move(data)), mine(which == split::train ? all->train : all->test) {
+    for (const auto& x : mine) {
       users.push_back(x.user);
       items.push_back(x.item);
     }
@@ -82,17 +83,18 @@ struct factor_evaluator final : troupe::evaluator {
 
   troupe::evaluation evaluate(troupe::const_tensors rows) override {
     double squares = 0;
-    for (const rating& x : all->test) {
+    for (const rating& x : mine) {
       const double error =
         predicted(all->mean, row_of(rows[0], {users}, x.user), row_of(rows[1], {items}, x.item))
         - x.value;
       squares += error * error;
     }
-    const double mean = squares / static_cast<double>(all->test.size());
+    const double mean = squares / static_cast<double>(mine.size());
     return {.loss = mean / 2, .measures = {{"rmse", std::sqrt(mean)}}};
   }
 
   shared_ratings all;
+  const std::vector<rating>& mine;
   std::vector<std::uint64_t> users, items;
 };
 
@@ -113,8 +115,8 @@ std::unique_ptr<troupe::trainer> make_trainer(shared_ratings data, double penalt
   return std::make_unique<factor_trainer>(std::move(data), penalty);
 }
 
-std::unique_ptr<troupe::evaluator> make_evaluator(shared_ratings data) {
-  return std::make_unique<factor_evaluator>(std::move(data));
+std::unique_ptr<troupe::evaluator> make_evaluator(shared_ratings data, split which) {
+  return std::make_unique<factor_evaluator>(std::move(data), which);
 }
 
 } // namespace factorisation

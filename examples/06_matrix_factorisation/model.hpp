@@ -19,7 +19,9 @@ std::vector<troupe::table_spec> tables(std::uint32_t factors);
 /// Returns a trainer on the training ratings. The loss of a rating is half of its squared error;
 /// its gradient also has `penalty` times the values of both rows.
 std::unique_ptr<troupe::trainer> make_trainer(shared_ratings data, double penalty);
-/// Returns an evaluator on the test ratings, with the measure rmse.
-std::unique_ptr<troupe::evaluator> make_evaluator(shared_ratings data);
+
+enum class split { train, test };
+/// Returns an evaluator on these ratings, with the measure rmse.
+std::unique_ptr<troupe::evaluator> make_evaluator(shared_ratings data, split which);
 
 } // namespace factorisation

@@ -27,7 +27,7 @@ class MatrixFactorisation(ExampleTest):
         self.assertLess(run.report["rmse"], 0.938)
         self.assertIsNone(run.report["test_accuracy"])
         self.assertTrue(run.told("evaluated", epoch=16, rmse=run.report["rmse"]))
-
+        self.assertLess(run.report["train.rmse"], run.report["rmse"])
 
     def test_ratings_that_cannot_be_read(self):
         """Each is one line, and status 1 for a file and 2 for an option."""

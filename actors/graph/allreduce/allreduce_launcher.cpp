@@ -315,14 +315,7 @@ private:
   }
 
   evaluation_message evaluated(evaluation_message what) {
-    try {
-      if (plan_.make_evaluator && !evaluator_)
-        evaluator_ = plan_.make_evaluator();
-      if (evaluator_)
-        evaluate_with(*evaluator_, what);
-    } catch (...) {
-      what.failed = exception_text();
-    }
+    evaluate_with(evaluators_, what);
     return what;
   }
 
@@ -389,7 +382,7 @@ private:
   std::vector<int> listeners_; ///< By rank; empty where the ranks share memory.
   std::optional<supervisor> supervisor_;
   missing_members missing_;
-  std::unique_ptr<evaluator> evaluator_;
+  evaluators evaluators_{plan_.evaluators};
   std::future<evaluation_message> evaluating_;
   bool evaluating_last_ = false; ///< The running evaluation is the final one.
   std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;

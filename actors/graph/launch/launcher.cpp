@@ -122,7 +122,7 @@ private:
     if (!in_one_process())
       start_processes();
     start_actors();
-    watch_.emplace(watch_options{!is_main(), static_cast<bool>(plan_.make_evaluator),
+    watch_.emplace(watch_options{!is_main(), !plan_.evaluators.empty(),
                                  job_.batches_per_epoch(), to_string(cluster_.coordinator),
                                  is_main() && !in_one_process() && !options_.etcd},
                    started_at_);
@@ -191,7 +191,7 @@ private:
     observer_ = spawn_observer(system_, self_, fingerprint(job_), mailbox_, store_.views, connect);
     if (is_main())
       evaluator_ = spawn_evaluator(
-        system_, job_, store_.values, plan_.make_evaluator,
+        system_, job_, store_.values, plan_.evaluators,
         [inbox = evaluations_](evaluation_message x) {
           const std::lock_guard lock{inbox->mutex};
           inbox->fresh.push_back(std::move(x));

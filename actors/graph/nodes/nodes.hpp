@@ -164,7 +164,9 @@ struct workers {
   supervision on_death = {};
 };
 
-/// An evaluation of the parameters after each epoch, in the launcher.
+/// An evaluation of the parameters after each epoch, in the launcher. A graph may have several: the
+/// result of the first one that was added is that of the run, and the figures of each other one are
+/// measures with the name of its node, such as "train.rmse".
 struct evaluate {
   evaluator_factory make = {}; ///< Called once, on the thread of the evaluations.
 };

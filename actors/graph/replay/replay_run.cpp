@@ -84,10 +84,11 @@ result<dense_parameters> final_parameters(const replay& done, const job_spec& jo
 }
 
 /// Prints the quality of the final values, as a run does.
-result<void> show_evaluation(const replay& done, const job_spec& job, evaluator_factory make) {
-  if (!make)
+result<void> show_evaluation(const replay& done, const job_spec& job,
+                             std::vector<named_evaluator> nodes) {
+  if (nodes.empty())
     return {};
-  evaluation_computer computer{job, std::move(make)};
+  evaluation_computer computer{job, std::move(nodes)};
   const auto everything = computer.question();
   if (!everything)
     return everything.error();
@@ -156,7 +157,7 @@ result<int> replay_and_compare(const plan& what) {
   auto mine = final_parameters(again, job);
   if (!mine)
     return mine.error();
-  if (auto shown = show_evaluation(again, job, what.make_evaluator); !shown)
+  if (auto shown = show_evaluation(again, job, what.evaluators); !shown)
     return shown.error();
   int status = EXIT_SUCCESS;
   if (options.compare_file) {

@@ -29,9 +29,9 @@ static_assert(!std::is_constructible_v<evaluator_state, caf::event_based_actor*>
 
 evaluator_handle::behavior_type
 run_evaluator(evaluator_handle::stateful_pointer<evaluator_state> self, job_spec job, kv source,
-              evaluator_factory make, std::function<void(evaluation_message)> done) {
+              std::vector<named_evaluator> nodes, std::function<void(evaluation_message)> done) {
   auto& state = self->state;
-  state.computer.emplace(std::move(job), std::move(make));
+  state.computer.emplace(std::move(job), std::move(nodes));
   state.source = std::move(source);
   state.done = std::move(done);
   return {
@@ -54,13 +54,13 @@ run_evaluator(evaluator_handle::stateful_pointer<evaluator_state> self, job_spec
 } // namespace
 
 evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv values,
-                                 evaluator_factory make,
+                                 std::vector<named_evaluator> nodes,
                                  std::function<void(evaluation_message)> done, bool own_thread) {
   if (!own_thread)
-    return system.spawn(run_evaluator, std::move(job), std::move(values), std::move(make),
+    return system.spawn(run_evaluator, std::move(job), std::move(values), std::move(nodes),
                         std::move(done));
   return system.spawn<caf::detached>(run_evaluator, std::move(job), std::move(values),
-                                     std::move(make), std::move(done));
+                                     std::move(nodes), std::move(done));
 }
 
 void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator) {

@@ -1,4 +1,4 @@
-// Evaluates a job's model: pulls the present parameters and runs the user's evaluator on them.
+// Evaluates a job's model: pulls the present parameters and runs the user's evaluators on them.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -7,16 +7,17 @@
 #include "caf/actor_system.hpp"
 
 #include <functional>
+#include <vector>
 
 namespace troupe {
 
 /// Runs an evaluation for each number that it receives; calls `done` on its thread.
 using evaluator_handle = caf::typed_actor<caf::reacts_to<evaluate_atom, std::uint64_t>>;
 
-/// Spawns an actor that runs evaluations. `own_thread`: if false, the evaluator computes on the
-/// scheduler's threads, where it keeps other actors waiting.
+/// Spawns an actor that runs evaluations. `own_thread`: if false, the evaluators compute on the
+/// scheduler's threads, where they keep other actors waiting.
 evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv values,
-                                 evaluator_factory make,
+                                 std::vector<named_evaluator> nodes,
                                  std::function<void(evaluation_message)> done,
                                  bool own_thread = true);
 

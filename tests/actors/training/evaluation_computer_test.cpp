@@ -28,7 +28,8 @@ private:
 evaluation_message evaluated_with(const std::string& name) {
   job_spec job;
   job.tables = {table_of("w", 1)};
-  evaluation_computer computer{job, [=] { return std::make_unique<naming_evaluator>(name); }};
+  evaluation_computer computer{
+    job, {{"test", [=] { return std::make_unique<naming_evaluator>(name); }}}};
   const auto asked = computer.question();
   REQUIRE(asked);
   pull_reply answer;
@@ -37,8 +38,6 @@ evaluation_message evaluated_with(const std::string& name) {
   answer.pieces.push_back({asked->ranges.at(0), values});
   return computer.evaluate(7, answer);
 }
-
-std::string text_of(const result<void>& checked) { return checked ? "" : checked.error().text; }
 
 } // namespace
 
@@ -58,18 +57,12 @@ TEST_CASE("an evaluation whose measure has a wrong name fails") {
   CHECK(made.failed == "the measure 'RMSE' has a wrong name: use the characters a-z, 0-9 and _");
 }
 
-TEST_CASE("names of measures are checked") {
-  CHECK(check_measures({{"a", 1}, {"recall_at_10", 2}}));
-  CHECK(text_of(check_measures({{"", 1}})).find("use the characters") != std::string::npos);
-  CHECK(text_of(check_measures({{"two words", 1}})).find("use the characters")
-        != std::string::npos);
-  CHECK(text_of(check_measures({{std::string(33, 'a'), 1}}))
-        == "the measure '" + std::string(33, 'a')
-             + "' has a name of 33 characters: use at most 32");
-  CHECK(text_of(check_measures({{"seconds", 1}}))
-        == "the measure 'seconds' has the name of another figure of the report: rename it");
-  CHECK(text_of(check_measures({{"a", 1}, {"a", 2}}))
-        == "the measure 'a' is there twice: rename one");
+TEST_CASE("an evaluation without evaluators finds nothing") {
+  evaluation_computer computer{job_spec{}, {}};
+  REQUIRE(computer.question());
+  const auto made = computer.evaluate(3, {});
+  CHECK_FALSE(made.found);
+  CHECK(made.failed.empty());
 }
 
 } // namespace evaluation_computer_test

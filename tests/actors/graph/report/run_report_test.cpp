@@ -1,5 +1,5 @@
 #include "actors/graph/report/run_report.hpp"
-#include "actors/training/evaluation_computer.hpp"
+#include "actors/training/evaluators.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

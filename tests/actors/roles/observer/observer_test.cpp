@@ -74,8 +74,11 @@ evaluation_message evaluate_once(evaluator_factory make, std::variant<float, fai
     }};
   });
   std::promise<evaluation_message> promised;
+  std::vector<named_evaluator> nodes;
+  if (make)
+    nodes.push_back({"test", std::move(make)});
   const auto evaluator =
-    spawn_evaluator(system, job_of({asp()}), source, std::move(make),
+    spawn_evaluator(system, job_of({asp()}), source, std::move(nodes),
                     [&](evaluation_message x) { promised.set_value(std::move(x)); });
   caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{9});
   auto verdict = promised.get_future().get();
@@ -176,8 +179,8 @@ TEST_CASE("an_evaluator_that_is_busy_has_ended_when_end_evaluator_returns") {
     }};
   });
   const auto evaluator = spawn_evaluator(
-    system, job_of({asp()}), source, [&] { return std::make_unique<slow_evaluator>(life); },
-    [](evaluation_message) {});
+    system, job_of({asp()}), source,
+    {{"test", [&] { return std::make_unique<slow_evaluator>(life); }}}, [](evaluation_message) {});
   caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{1});
   caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{2}); // Its pull stays open.
   while (!life.begun)
