@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -71,6 +72,26 @@ public:
 private:
   program_notes* to_ = nullptr;
   std::string_view node_;
+};
+
+/// Takes the notes of one stage that is an actor. The actor keeps it, and calls it on any thread.
+class stage_notes {
+public:
+  stage_notes() = default;
+  /// `to`: null drops all notes.
+  stage_notes(std::shared_ptr<program_notes> to, std::string stage)
+      : to_(std::move(to)), stage_(std::move(stage)) {}
+
+  /// Does node_notes::count().
+  void count(std::string_view name, std::uint64_t number = 1) const {
+    node_notes{to_.get(), stage_}.count(name, number);
+  }
+  /// Does node_notes::log().
+  void log(std::string_view line) const { node_notes{to_.get(), stage_}.log(line); }
+
+private:
+  std::shared_ptr<program_notes> to_;
+  std::string stage_;
 };
 
 } // namespace troupe

@@ -123,7 +123,7 @@ result<void> check_order(const graph::edge& path) {
       return wrong("{} works on single batches and stands behind {}, which adds them up: put it "
                    "before, or declare traits::takes_sums",
                    reducer);
-    const bool callable = own          ? static_cast<bool>(own->make)
+    const bool callable = own          ? own->make || own->actor
                           : of_trainer ? static_cast<bool>(next.get<stage::of_trainer>()->change)
                                        : true;
     if (!callable)

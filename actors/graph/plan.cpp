@@ -267,6 +267,10 @@ result<void> check_path(const plan& what) {
       return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
                                "servers: leave {} out",
                                each.name(), what.store_name, each.name()));
+    if (own && own->actor && (what.options.record_directory || what.options.replay_directory))
+      return wrong(fmt::format("--{}: {} is an actor, which a replay does not have: use an "
+                               "own_stage, or leave the option out",
+                               what.options.record_directory ? "record" : "replay", each.name()));
     if (own && !own->promises.pure
         && (what.options.record_directory || what.options.replay_directory))
       return wrong(fmt::format("--{}: {} may keep a state, which a replay cannot have: declare it "

@@ -114,6 +114,12 @@ std::string text_of_replay(const plan& what) {
     return "no, workers share a process";
   if (const auto* const local = what.options.workers.make.local(); local && local->keep)
     return "no, " + what.workers_name + " keeps the state of its local steps";
+  const auto actors = names_where(what, [](const stage& part) {
+    const auto* const own = part.get<stage::of_program>();
+    return own != nullptr && own->actor;
+  });
+  if (!actors.empty())
+    return "no, " + actors + " runs as an actor";
   const auto lossy = names_where(what, [](const stage& part) {
     const auto* const own = part.get<stage::of_program>();
     return own != nullptr && !own->promises.pure;

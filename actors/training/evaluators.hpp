@@ -4,10 +4,12 @@
 #include "actors/training/trainer.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
+#include "serialization/rows.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {

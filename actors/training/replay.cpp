@@ -35,10 +35,14 @@ replay::replay(job_spec job, const trainer_factory& make, const server_functions
 
 result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
                                               const trainer_factory& make,
-                                              const server_functions& functions,
-                                              given_values given) {
+                                              const server_functions& functions, given_values given,
+                                              const std::vector<pure_stage>& stages) {
+  auto path = pure_path::of(stages);
+  if (!path)
+    return path.error();
   std::unique_ptr<replay> made{
     new replay{std::move(recorded.job), make, functions, std::move(given)}};
+  made->path_ = *std::move(path);
   for (auto& history : recorded.chains)
     if (auto added = made->add(history); !added)
       return added.error();
@@ -49,7 +53,9 @@ result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
     pull_request everything;
     everything.latest = true;
     everything.ranges = made->known_->ranges;
-    const auto first = made->read(everything);
+    auto first = made->read(everything);
+    if (first)
+      first = made->pass_back(everything, *std::move(first));
     if (!first)
       return first.error();
     const auto whole = hold(made->job_, *made->known_, *first, *made->pool_);
@@ -206,7 +212,39 @@ result<void> replay::answer_reads(std::size_t at) {
   return {};
 }
 
-result<void> replay::compute(open_gradient& what, const pull_reply& answer) {
+/// Passes an answer back through the stages, as to the worker that asked.
+result<pull_reply> replay::pass_back(pull_request asked, pull_reply answer) {
+  if (path_.is_empty())
+    return answer;
+  if (auto sent = path_.forward({{}, std::move(asked)}); !sent)
+    return sent.error();
+  auto got = path_.answer({{}, std::move(answer)});
+  if (!got)
+    return got.error();
+  if (!got->pulled)
+    return {errc::contract_broken, "a stage answered a pull without values"};
+  return *std::move(got->pulled);
+}
+
+/// Passes a push on through the stages, as from its worker.
+result<push_request> replay::pass_on(push_request push) {
+  if (path_.is_empty())
+    return push;
+  auto sent = path_.forward({std::move(push), {}});
+  if (!sent)
+    return sent.error();
+  if (!sent->push)
+    return {errc::contract_broken, "a stage forwarded a push without values"};
+  if (auto got = path_.answer({push_reply{}, {}}); !got)
+    return got.error();
+  return *std::move(sent->push);
+}
+
+result<void> replay::compute(open_gradient& what, const pull_reply& given) {
+  const auto passed = pass_back({what.step, false, known_->ranges, what.rows}, given);
+  if (!passed)
+    return passed.error();
+  const auto& answer = *passed;
   const auto whole = hold(job_, *known_, answer, *pool_);
   if (!whole)
     return whole.error();
@@ -224,11 +262,11 @@ result<void> replay::compute(open_gradient& what, const pull_reply& answer) {
   router_effects effects;
   auto way = std::move(*what.way);
   what.way.reset();
-  way.ask(push_token,
-          {push_request{what.step, all_tables_, answer.version, outcome.norm,
-                        std::move(outcome.pieces), std::move(outcome.rows)},
-           {}},
-          {}, effects);
+  auto push = pass_on({what.step, all_tables_, answer.version, outcome.norm,
+                       std::move(outcome.pieces), std::move(outcome.rows)});
+  if (!push)
+    return push.error();
+  way.ask(push_token, {*std::move(push), {}}, {}, effects);
   for (auto& each : effects) {
     if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;

@@ -7,6 +7,7 @@
 #include "actors/tables/table_store.hpp"
 #include "actors/training/cached_values.hpp"
 #include "actors/training/gradient_computer.hpp"
+#include "actors/training/pure_path.hpp"
 #include "storage/push_history.hpp"
 
 #include <cstdint>
@@ -28,17 +29,18 @@ namespace troupe {
 /// Capacity: the values, and the gradients and pinned blocks that were open at a time in the run.
 class replay {
 public:
-  /// `given`: the first values of tables that begin with a file's.
-  /// Errors: invalid_argument (a shard went back to a checkpoint), damaged (a shard is missing, or
-  /// a batch is not in the job).
+  /// `given`: the first values of tables that begin with a file's. `stages`: those of the program.
+  /// Errors: invalid_argument (a shard went back to a checkpoint, or a stage was not made), damaged
+  /// (a shard is missing, or a batch is not in the job).
   static result<std::unique_ptr<replay>> begin(storage::push_history recorded,
                                                const trainer_factory& make,
                                                const server_functions& functions = {},
-                                               given_values given = {});
+                                               given_values given = {},
+                                               const std::vector<pure_stage>& stages = {});
 
   /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no shard
   /// ever has; the text names the step), invalid_argument (the trainer threw this text),
-  /// non_finite.
+  /// non_finite, contract_broken (a stage is not pure).
   result<void> run(const std::function<void()>& stepped);
 
   std::uint64_t steps() const { return steps_; } ///< Taken by all shards together.
@@ -84,7 +86,9 @@ private:
   result<void> open(open_gradient& what);
   result<void> answer_reads(std::size_t at);
   result<void> follow(open_gradient& what, const router_effects& effects);
-  result<void> compute(open_gradient& what, const pull_reply& answer);
+  result<void> compute(open_gradient& what, const pull_reply& given);
+  result<pull_reply> pass_back(pull_request asked, pull_reply answer);
+  result<push_request> pass_on(push_request push);
   result<bool> step(std::size_t at);
   failure stalled() const;
 
@@ -94,6 +98,7 @@ private:
   bool is_bsp_;
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;
+  pure_path path_;
   cached_ptr known_; ///< The frozen tables, which no gradient needs to read.
   std::vector<table_id> all_tables_;
   troupe::view view_;

@@ -334,8 +334,8 @@ void declare_job(CLI::App& words, chaos_options& options) {
     ->capture_default_str();
   words.add_option("--sync", options.sync, "bsp, ssp:S or asp")->capture_default_str();
   words.add_option("--graph", options.graph, "Graph of count_batches")
-    ->check(
-      CLI::IsMember(std::vector<std::string>{"plain", "stage", "faults", "own-store", "codec"}))
+    ->check(CLI::IsMember(
+      std::vector<std::string>{"plain", "stage", "raw", "faults", "own-store", "codec"}))
     ->capture_default_str();
 }
 

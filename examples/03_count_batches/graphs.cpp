@@ -1,6 +1,7 @@
 #include "examples/03_count_batches/graphs.hpp"
 
 #include "examples/03_count_batches/keeper.hpp"
+#include "examples/03_count_batches/raw_stages.hpp"
 #include "examples/03_count_batches/stages.hpp"
 #include "examples/03_count_batches/trainers.hpp"
 
@@ -39,10 +40,10 @@ void check_fp16(const troupe::run_options& options) {
 } // namespace
 
 std::vector<std::string> graph_names() {
-  std::vector<std::string> all{"plain",   "stage",          "faults", "own-store",
+  std::vector<std::string> all{"plain",   "stage",          "raw",  "faults", "own-store",
                                "reducer", "device-reducer", "codec"};
-  for (auto& name : mistakes())
-    all.push_back(std::move(name));
+  std::ranges::move(mistakes(), std::back_inserter(all));
+  std::ranges::move(raw_mistakes(), std::back_inserter(all));
   all.insert(all.end(), {"bad-apply", "bad-save", "bad-load"});
   return all;
 }
@@ -80,6 +81,8 @@ troupe::stage_list path_of(const std::string& graph, const troupe::run_options& 
   troupe::stage_list path;
   if (graph == "faults")
     path.emplace_back(troupe::faults{.lost = 0.05, .repeated = 0.05, .delay = 2ms});
+  else if (auto raw = raw_stages_of(graph); !raw.empty())
+    path = std::move(raw);
   else
     path = stages_of(graph);
   std::ranges::move(options.stages(), std::back_inserter(path));

@@ -9,6 +9,7 @@
 // begins with the values of a file. Where it has other values for one batch, a sum is wrong.
 #include "examples/03_count_batches/functions.hpp"
 #include "examples/03_count_batches/graphs.hpp"
+#include "examples/03_count_batches/stages.hpp"
 #include "examples/03_count_batches/trainers.hpp"
 #include "troupe/troupe.hpp"
 
@@ -49,10 +50,10 @@ int main(int argc, char** argv) {
   program.flag("--sparse", chosen.sparse,
                "Count in rows of a sparse table; a batch touches half of them");
   program.option("--graph", chosen.graph,
-                 "Where batches are counted, and what is before it: plain, stage, faults, "
+                 "Where batches are counted, and what is before it: plain, stage, raw, faults, "
                  "own-store, reducer, device-reducer, codec, or one with a mistake: "
-                 "swallow, double, rename, reorder, throw, nan, nan-push, silent, "
-                 "bad-apply, bad-save, bad-load",
+                 "swallow, double, rename, reorder, throw, nan, nan-push, silent, refuse, "
+                 "raw-double, raw-throw, raw-quit, bad-apply, bad-save, bad-load",
                  count_batches::graph_names());
   program.option("--function", chosen.function,
                  "A server function that adds gradients: none, add, or one with a mistake, which "
@@ -68,7 +69,8 @@ int main(int argc, char** argv) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
     const schedule all{options.epochs, divided_up(chosen.samples, options.batch_samples),
                        bsp ? options.workers.count : 1u,
-                       chosen.sparse ? chosen.elements / count_batches::row_width : 0};
+                       chosen.sparse ? chosen.elements / count_batches::row_width : 0,
+                       count_batches::has_halves(chosen.graph) ? 2.0f : 1.0f};
     check_exact(all);
     troupe::graph g;
     auto sums = g.add("sums", count_batches::store_of(chosen, options));

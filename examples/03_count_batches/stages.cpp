@@ -18,14 +18,25 @@ using troupe::request_token;
 using troupe::stage_effects;
 using troupe::time_point;
 
-/// Passes requests on, and counts pushes.
-class plain final : public troupe::pass_through {
+/// Halves the gradients, and counts pushes.
+class halves final : public troupe::pass_through {
 public:
   void outgoing(request& what, stage_effects& effects) override {
-    if (what.push)
-      effects.count("pushes");
+    if (!what.push)
+      return;
+    effects.count("pushes");
+    halve(*what.push);
   }
 };
+
+/// Replaces values by a copy that `change` has changed. Values are borrowed, so they stay.
+template <class Change>
+void replace(troupe::float_ptr& values, std::size_t count, Change change) {
+  const std::shared_ptr<float[]> own{new float[count]};
+  std::copy_n(values.get(), count, own.get());
+  change(own.get());
+  values = {own, own.get()};
+}
 
 /// Passes requests on, and makes one kind of mistake from the 20th push on.
 class mistaken final : public troupe::pass_through {
@@ -51,6 +62,8 @@ public:
         put_nan(*what.push);
       if (is_due && kind_ == "silent")
         return;
+      if (is_due && kind_ == "refuse")
+        return effects.refuse(from, {troupe::errc::timed_out, "a push that is refused on purpose"});
       if (is_due && kind_ == "throw")
         throw std::runtime_error{"a stage that fails on purpose"};
       pass_through::ask(from, std::move(what), now, effects);
@@ -58,13 +71,10 @@ public:
   }
 
 private:
-  /// Values are borrowed, so they are replaced.
   static void put_nan(troupe::push_request& push) {
     auto& [where, values] = push.pieces.at(0);
-    const std::shared_ptr<float[]> wrong{new float[where.count]};
-    std::copy_n(values.get(), where.count, wrong.get());
-    wrong[0] = std::numeric_limits<float>::quiet_NaN();
-    values = {wrong, wrong.get()};
+    replace(values, where.count,
+            [](float* own) { own[0] = std::numeric_limits<float>::quiet_NaN(); });
   }
 
   std::string kind_;
@@ -74,13 +84,26 @@ private:
 
 } // namespace
 
+void halve(troupe::push_request& push) {
+  const auto halve_all = [](troupe::float_ptr& values, std::size_t count) {
+    replace(values, count, [count](float* own) {
+      for (std::size_t i = 0; i < count; ++i)
+        own[i] /= 2;
+    });
+  };
+  for (auto& [where, values] : push.pieces)
+    halve_all(values, where.count);
+  for (auto& [where, values] : push.rows)
+    halve_all(values, where.floats());
+}
+
 std::vector<std::string> mistakes() {
-  return {"swallow", "double", "rename", "reorder", "throw", "nan", "nan-push", "silent"};
+  return {"swallow", "double", "rename", "reorder", "throw", "nan", "nan-push", "silent", "refuse"};
 }
 
 troupe::stage_list stages_of(const std::string& graph) {
   if (graph == "stage")
-    return {troupe::own_stage("plain", {.pure = true}, [] { return std::make_unique<plain>(); })};
+    return {troupe::own_stage("halves", {.pure = true}, [] { return std::make_unique<halves>(); })};
   if (graph == "nan-push")
     return {
       troupe::map_push("nan", [](const troupe::push_info& push, troupe::mutable_tensors gradient) {

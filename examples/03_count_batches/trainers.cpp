@@ -24,7 +24,7 @@ public:
   double gradient(const troupe::batch& work, troupe::const_tensors values,
                   troupe::mutable_tensors gradients) override {
     const std::uint64_t word = random_word(work.id.value);
-    const auto scale = -static_cast<float>(all_.slots_beside(work.index));
+    const auto scale = -all_.gain * static_cast<float>(all_.slots_beside(work.index));
     for (std::size_t i = 0; i < gradients[0].size(); ++i) {
       const std::size_t first =
         all_.rows == 0 ? 0 : row_of(work.keys[0][i / row_width]) * row_width;

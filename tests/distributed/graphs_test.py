@@ -19,6 +19,10 @@ MISTAKES = {
     "reorder": rf"stage 'reorder' kept back {PLACES} and forwarded a later",
     "throw": r"stage 'throw' failed: a stage that fails on purpose",
     "nan": rf"stage 'nan' forwarded {PLACES} with a value that is not finite: nan in table 0",
+    "refuse": r"stage 'refuse' refused 1000 requests of worker \d in a row, the last one with: a push",
+    "raw-double": rf"stage 'double' forwarded {PLACES} twice",
+    "raw-throw": r"stage 'throw' ended: its actor threw an exception, which the log",
+    "raw-quit": r"stage 'quit' ended: its actor quit",
     "bad-apply": rf"the keeper of 'sums' failed at {PLACES}: it applies no 40th push, on purpose",
 }
 SILENT = rf"stage 'silent' held {PLACES} for more than 10 s, like the 2 requests of this worker"
@@ -77,6 +81,15 @@ class Kills(GraphTest):
 
     def test_stage_before_a_codec(self):
         self.survive("stage", "--compress", "fp16")
+
+    def test_raw_asp(self):
+        self.survive("raw")
+
+    def test_raw_bsp(self):
+        self.survive("raw", "--sync", "bsp", samples=3000)
+
+    def test_raw_ssp(self):
+        self.survive("raw", "--sync", "ssp:2", samples=3000)
 
     def check_faults(self, report):
         for name in ("faults.lost", "faults.repeated"):
@@ -209,19 +222,29 @@ class OtherWays(GraphTest):
     common = (*SIZE, "--workers", 4)
 
     def test_threads_and_simulation(self):
-        for graph in ("plain", "stage", "faults", "own-store", "reducer", "device-reducer",
-                      "codec"):
+        for graph in ("plain", "stage", "raw", "faults", "own-store", "reducer",
+                      "device-reducer", "codec"):
             for mode in ("--threads", "--simulate"):
                 with self.subTest(graph, mode=mode):
                     run = self.finish("--samples", 500, "--graph", graph, mode, processes=False,
                                       name=graph + mode)
                     self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}", run.out)
-                    if graph == "stage":
-                        self.assertEqual(run.report["counts"], {"plain.pushes": 500})
+                    if graph in ("stage", "raw"):
+                        self.assertEqual(run.report["counts"], {"halves.pushes": 500})
                     if graph == "own-store":
                         self.assertEqual(run.report["counts"], {"sums.batches": 500})
                     if graph == "device-reducer" and mode == "--threads":
                         self.assertGreater(run.report["reducers"]["device_sums"], 0)
+
+    def test_a_replay_passes_pushes_through_a_pure_stage(self):
+        for mode in ("asp", "bsp"):
+            common = ("--samples", 500, "--graph", "stage", "--sync", mode)
+            self.finish(*common, "--record", self.home / mode, "--export", self.home / "a.npz",
+                        "--kill", "worker:1@0.1", name=mode)
+            replayed = self.finish(*common, "--replay", self.home / mode, "--compare",
+                                   self.home / "a.npz", processes=False, name="again " + mode)
+            self.assertIn("equal to", replayed.out)
+        self.refused("--graph", "raw", "--record", self.home / "raw", status=2)
 
     def test_options_that_do_not_fit_a_graph(self):
         for words, line in {
@@ -230,7 +253,7 @@ class OtherWays(GraphTest):
             ("--graph", "device-reducer", "--sparse"): "leave --sparse out",
             ("--graph", "codec", "--compress", "int8"): "this program sets the codec itself",
             ("--graph", "faults", "--sync", "allreduce"): "faults changes requests, and sums gets",
-            ("--graph", "none"): "'none' is none of plain, stage, faults, own-store, reducer",
+            ("--graph", "none"): "'none' is none of plain, stage, raw, faults, own-store",
         }.items():
             with self.subTest(words):
                 name = "".join(str(word) for word in words)

@@ -1,5 +1,6 @@
 #include "actors/graph/launch/build_workers.hpp"
 
+#include "actors/graph/nodes/raw_stage.hpp"
 #include "actors/protocol/worker/fault_stage.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
@@ -56,11 +57,17 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
                            splitmix64_of(job.seed ^ group.front().incarnation.value)),
           store.values, built);
     if (const auto* const own = part.get<stage::of_program>()) {
+      stage_options how{.name = part.name(), .notes = notes, .is_program = true};
+      if (own->actor) {
+        store.values = spawn_raw_stage(system, std::move(how), own->actor->make, store.values,
+                                       static_cast<bool>(step_times));
+        built.stages.push_back(caf::actor_cast<caf::actor>(store.values));
+        continue;
+      }
       auto made = own->make();
       if (!made)
         throw std::runtime_error{fmt::format("the maker of stage '{}' made no stage", part.name())};
-      put(setup, {.name = part.name(), .notes = notes, .is_program = true}, std::move(made),
-          store.values, built);
+      put(setup, std::move(how), std::move(made), store.values, built);
     }
   }
   for (const auto& who : group) {

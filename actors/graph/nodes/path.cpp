@@ -20,7 +20,7 @@ stage map_push(std::string name, push_function change) {
 
 stage own_stage(std::string name, traits promises,
                 std::function<std::unique_ptr<stage_decider>()> make) {
-  return {std::move(name), stage::of_program{promises, std::move(make)}};
+  return {std::move(name), stage::of_program{promises, std::move(make), {}}};
 }
 
 } // namespace troupe

@@ -19,7 +19,8 @@
 
 namespace troupe {
 
-class stage_decider; // actors/protocol/worker/stage.hpp
+class stage_decider;       // actors/protocol/worker/stage.hpp
+struct raw_stage_function; // actors/graph/nodes/raw_stage.hpp
 
 /// A push, for a push function.
 struct push_info {
@@ -61,7 +62,8 @@ struct faults {
 
 /// The promises of a program about a stage of its own.
 struct traits {
-  /// Each forward is a function of one request. Otherwise a run with it cannot be recorded.
+  /// It forwards each request at once, as a function of that request alone, and answers likewise.
+  /// Otherwise a run with it cannot be recorded: a replay passes its requests through the stage.
   bool pure = false;
   /// Reads push_request::others. Otherwise the stage must stand before a reducer.
   bool takes_sums = false;
@@ -77,6 +79,7 @@ public:
   struct of_program {
     traits promises;
     std::function<std::unique_ptr<stage_decider>()> make;
+    std::shared_ptr<const raw_stage_function> actor = {}; ///< Of raw_stage(), in place of `make`.
   };
   using kind = std::variant<of_trainer, of_program, reduce, compress, faults>;
 
@@ -111,6 +114,8 @@ stage map_push(std::string name, push_function change);
 /// workers, once for each of its starts: the state does not outlive the process.
 stage own_stage(std::string name, traits promises,
                 std::function<std::unique_ptr<stage_decider>()> make);
+
+/// raw_stage(), a stage that is a CAF actor, is declared in actors/graph/nodes/raw_stage.hpp.
 
 /// Stages in order, such as those of the command line (run_options::stages).
 using stage_list = std::vector<stage>;

@@ -109,6 +109,14 @@ result<std::string> difference(const std::filesystem::path& from, const job_spec
                                              : difference_from_export(from, job, mine);
 }
 
+std::vector<pure_stage> pure_stages_of(const plan& what) {
+  std::vector<pure_stage> stages;
+  for (const auto& part : what.path)
+    if (const auto* const own = part.get<stage::of_program>())
+      stages.push_back({part.name(), own->make});
+  return stages;
+}
+
 /// Returns the given options that have no effect here, "--lr, --workers".
 std::string idle_options(const run_options& options) {
   const std::set<std::string> used{"--replay", "--until", "--compare", "--export"};
@@ -133,8 +141,8 @@ result<int> replay_and_compare(const plan& what) {
     fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
-  auto now =
-    replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions, what.given);
+  auto now = replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions,
+                           what.given, pure_stages_of(what));
   if (!now)
     return now.error();
   auto& again = **now;

@@ -72,6 +72,7 @@ private:
 /// (4) no request is held for longer than 10 s without a forward under way. Otherwise it is refused
 ///     as timed_out, and the third time in a row, for a batch or for a worker, ends the job.
 /// (5) values that the stage makes are finite.
+/// (6) it does not refuse 1,000 pushes or 1,000 pulls of a worker in a row by itself.
 /// Values are borrowed: a stage makes new ones instead of changing them.
 class stage_decider {
 public:

@@ -99,8 +99,12 @@ void stage_guard::answered(forward_id number, reply what, time_point now, guard_
 
 void stage_guard::failed(forward_id number, const failure& why, time_point now,
                          guard_effects& effects) {
-  if (!forwards_.contains(number.value))
+  const auto* const forward = forwards_.find(number.value);
+  if (forward == nullptr)
     return;
+  for (const auto worker : forward->workers)
+    for (auto* const so_far : {&refused_pushes_, &refused_pulls_})
+      so_far->by_stage.erase(worker);
   end_forward(number, batch_state::refused);
   run([&] { stage_->failed(number, why, now, decided_); }, effects);
 }
@@ -111,13 +115,23 @@ void stage_guard::tick(time_point now, guard_effects& effects) {
   expire(now, effects);
   if (broken_)
     return;
-  run([&] { stage_->tick(now, decided_); }, effects);
+  poll(now, effects);
   for (const auto number : std::exchange(dropped_, {}))
     run(
       [&] {
         stage_->failed(number, {errc::timed_out, "held for too long"}, now, decided_);
       },
       effects);
+}
+
+void stage_guard::poll(time_point now, guard_effects& effects) {
+  if (!broken_)
+    run([&] { stage_->tick(now, decided_); }, effects);
+}
+
+void stage_guard::ended(const std::string& why, guard_effects& effects) {
+  if (!broken_)
+    breach("ended: " + why, effects);
 }
 
 void stage_guard::expire(time_point now, guard_effects& effects) {
@@ -284,11 +298,12 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   auto* const open = open_.find(effect.request.value);
   if (open == nullptr)
     return; // It was refused, as it was held for too long.
-  if (const auto fault = answer_fault(effect.request, *open, effect.answer); !fault.empty())
+  if (const auto fault = answer_fault(*open, effect.answer); !fault.empty())
     return breach(fault, effects);
   const auto end = [](refusals& so_far, const batch_key& key) {
     so_far.of_batches.erase(key.second);
     so_far.of_workers.erase(key.first);
+    so_far.by_stage.erase(key.first);
   };
   for (const auto& key : open->batches)
     end(refused_pushes_, key);
@@ -298,8 +313,7 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   effects.push_back(std::move(effect));
 }
 
-std::string stage_guard::answer_fault(request_token token, const open_request& open,
-                                      const reply& what) const {
+std::string stage_guard::answer_fault(const open_request& open, const reply& what) const {
   for (const auto& key : open.batches) {
     const auto found = batches_.find(key);
     if (found == batches_.end() || std::ranges::none_of(found->second, [](const open_batch& x) {
@@ -319,7 +333,19 @@ void stage_guard::take(failed_effect& effect, guard_effects& effects) {
   if (!open)
     return;
   forget(effect.request, *open);
+  const auto fault = refusal_fault(*open, effect.why);
   effects.push_back(std::move(effect));
+  if (!fault.empty())
+    breach(fault, effects);
+}
+
+/// Counts a refusal by the stage. Returns what is wrong with it; empty: nothing.
+std::string stage_guard::refusal_fault(const open_request& open, const failure& why) {
+  auto& so_far = open.batches.empty() ? refused_pulls_ : refused_pushes_;
+  if (++so_far.by_stage[open.worker] < own_refusals_max)
+    return "";
+  return "refused " + std::to_string(own_refusals_max) + " requests of worker "
+         + std::to_string(open.worker.value) + " in a row, the last one with: " + why.text;
 }
 
 // -- notes --

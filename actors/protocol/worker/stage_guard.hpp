@@ -33,7 +33,9 @@ using guard_effects = std::vector<guard_effect>;
 /// (1) each request ends in one answered_effect or failed_effect.
 /// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
 ///     text names the stage and the batch; the workers then end the job with it.
-/// (3) a request is refused with `timed_out` if for held_time_max no forward of its worker was
+/// (3) a stage breaks the contract if it refuses own_refusals_max pushes or pulls of a worker in a
+///     row, while the next kv fails none of this worker.
+/// (4) a request is refused with `timed_out` if for held_time_max no forward of its worker was
 ///     under way. Later effects of the stage for this request are dropped. It is a breach if this
 ///     happens for the third time in a row to a batch or to a worker.
 class stage_guard {
@@ -42,6 +44,9 @@ public:
   static constexpr std::chrono::seconds held_time_max{10};
   /// Refusals in a row of requests that were held for too long; then the stage is at fault.
   static constexpr int refusals_max = 3;
+
+  /// Requests of a worker that the stage refuses by itself in a row; then it is at fault.
+  static constexpr int own_refusals_max = 1000;
 
   /// `checks_values`: whether values that the stage makes must be finite. Values that it passes on
   /// are not checked again, as trainers' gradients are.
@@ -53,6 +58,10 @@ public:
   void failed(forward_id number, const failure& why, time_point now, guard_effects& effects);
   /// Call it at next_tick(), and about every 500 ms while is_empty() is false.
   void tick(time_point now, guard_effects& effects);
+  /// Calls the stage's tick() alone, as for a stage that has decided something by itself.
+  void poll(time_point now, guard_effects& effects);
+  /// Takes the end of a stage that is an actor, which is a breach of the contract.
+  void ended(const std::string& why, guard_effects& effects);
   std::optional<time_point> next_tick() const { return stage_->next_tick(); }
 
   bool is_empty() const { return open_.empty(); }
@@ -85,6 +94,7 @@ private:
   struct refusals {
     std::map<batch_id, int> of_batches;
     std::map<worker_id, std::pair<int, request_token>> of_workers; ///< And the last request then.
+    std::map<worker_id, int> by_stage; ///< Those that the stage decided, not the next kv.
   };
 
   template <class Event>
@@ -94,10 +104,11 @@ private:
   void take(forward_effect& effect, guard_effects& effects);
   void take(answered_effect& effect, guard_effects& effects);
   void take(failed_effect& effect, guard_effects& effects);
+  std::string refusal_fault(const open_request& open, const failure& why);
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
   std::string value_fault(const push_request& push, const open_forward& forward);
-  std::string answer_fault(request_token token, const open_request& open, const reply& what) const;
+  std::string answer_fault(const open_request& open, const reply& what) const;
   open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);

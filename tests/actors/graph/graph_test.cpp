@@ -1,6 +1,7 @@
 #include "actors/graph/graph.hpp"
 
 #include "actors/protocol/worker/stage.hpp"
+#include "actors/graph/nodes/raw_stage.hpp"
 #include "tests/actors/tiny_training.hpp"
 
 #include "doctest/doctest.h"
@@ -137,6 +138,7 @@ TEST_CASE("stages_stand_in_an_order_that_they_can_work_in") {
         == "clip changes gradients on the trainer's thread and stands behind noise: put it first");
   CHECK(rejection_with(map_push("clip", {})) == "clip has an empty function");
   CHECK(rejection_with(own_stage("noise", {}, {})) == "noise has an empty function");
+  CHECK(rejection_with(raw_stage("noise", {}, {})) == "noise has an empty function");
   CHECK(rejection_with(stage_list{no_op("a"), reduce{}}, fp16).empty());
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/graph/option_fields.hpp"
 #include "actors/protocol/worker/stage.hpp"
+#include "actors/graph/nodes/raw_stage.hpp"
 #include "tests/actors/tiny_training.hpp"
 
 #include "CLI/CLI.hpp"
@@ -361,6 +362,12 @@ TEST_CASE("stages_fit_the_store_and_the_record") {
   CHECK(rejection_of(graph_of(servers{.tables = tables}, options, {no_op({})}), options)
         == "--record: noise may keep a state, which a replay cannot have: declare it pure, or "
            "leave the option out");
+  const auto raw =
+    raw_stage("noise", {.pure = true},
+              [](caf::actor_system&, const kv& next, const stage_notes&) { return next; });
+  CHECK(rejection_of(graph_of(servers{.tables = tables}, options, {raw}), options)
+        == "--record: noise is an actor, which a replay does not have: use an own_stage, or leave "
+           "the option out");
 }
 
 namespace {

@@ -4,7 +4,10 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 
 namespace replay_test {
@@ -38,8 +41,9 @@ storage::push_history history_of(const recorded_run& run) {
 
 /// Replays the history and reads `what` into `into`. Returns the error's text, or an empty text.
 std::string replayed(storage::push_history history, const pull_request& what,
-                     std::vector<float>& into, const trainer_factory& make = noisy_trainers()) {
-  auto again = replay::begin(std::move(history), make);
+                     std::vector<float>& into, const trainer_factory& make = noisy_trainers(),
+                     const std::vector<pure_stage>& stages = {}) {
+  auto again = replay::begin(std::move(history), make, {}, {}, stages);
   if (!again)
     return again.error().text;
   if (auto ran = (*again)->run({}); !ran)
@@ -50,6 +54,23 @@ std::string replayed(storage::push_history history, const pull_request& what,
   into = floats_of(*found);
   return {};
 }
+
+/// Changes the signs of all gradients.
+struct negative final : pass_through {
+  void outgoing(request& what, stage_effects&) override {
+    if (!what.push)
+      return;
+    const auto change = [](float_ptr& values, std::size_t count) {
+      const std::shared_ptr<float[]> own{new float[count]};
+      std::transform(values.get(), values.get() + count, own.get(), std::negate<float>{});
+      values = {own, own.get()};
+    };
+    for (auto& x : what.push->pieces)
+      change(x.values, x.where.count);
+    for (auto& x : what.push->rows)
+      change(x.values, x.where.floats());
+  }
+};
 
 } // namespace
 
@@ -64,6 +85,22 @@ TEST_CASE("a_replayed_run_ends_in_the_same_bytes") {
       CHECK(replayed(history_of(run), run.question(some_keys), found) == "");
       CHECK(same_bytes(found, run.parameters(some_keys)));
     }
+}
+
+TEST_CASE("a replay passes each push and each answer through pure stages") {
+  recorded_run run{recorded_job(asp), 1};
+  run.run(0);
+  std::vector<float> found;
+  const auto with = [&](const std::vector<pure_stage>& stages) {
+    return replayed(history_of(run), run.question(some_keys), found, noisy_trainers(), stages);
+  };
+  CHECK(with({{"same", [] { return std::make_unique<pass_through>(); }}}) == "");
+  CHECK(same_bytes(found, run.parameters(some_keys)));
+  CHECK(with({{"negative", [] { return std::make_unique<negative>(); }}}) == "");
+  CHECK_FALSE(same_bytes(found, run.parameters(some_keys)));
+  const pure_stage twice{"twice", [] { return std::make_unique<negative>(); }};
+  CHECK(with({twice, twice}) == "");
+  CHECK(same_bytes(found, run.parameters(some_keys)));
 }
 
 TEST_CASE("workers_that_died_between_two_chains_are_replayed_too") {

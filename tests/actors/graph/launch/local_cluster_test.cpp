@@ -8,6 +8,7 @@
 #include "caf/send.hpp"
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <future>
 #include <stdexcept>
 
@@ -122,11 +123,14 @@ TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
 
 TEST_CASE("a_trainer_that_fails_ends_the_job_with_its_text") {
   const auto found = train(options_of({consistency_mode::asp, 0}),
-                           [](const batch& work, const_tensors, mutable_tensors) -> double {
+                           [](const batch& work, const_tensors, mutable_tensors gradients) {
+                             for (const auto values : gradients)
+                               std::ranges::fill(values, 0.0f);
                              if (work.id.value == 7)
                                throw std::runtime_error{"a rotten sample"};
-                             return 0;
+                             return 0.0;
                            });
+  CAPTURE(found.failed);
   CHECK(found.failed.find("a rotten sample") != std::string::npos);
 }
 

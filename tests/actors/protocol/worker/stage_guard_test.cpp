@@ -503,4 +503,52 @@ TEST_CASE("a request behind a forward of its worker is not held by the stage") {
   CHECK(f.tick(1s).size() == 2);
 }
 
+TEST_CASE("a stage that refuses 1000 requests of a worker in a row is at fault") {
+  fixture f;
+  f.stage->on_ask = [](request_token from, const request& what, stage_effects& effects) {
+    if (what.push && what.push->step.worker.value == 0)
+      effects.refuse(from, {errc::timed_out, "no"});
+    else
+      effects.forward(what);
+  };
+  f.stage->on_failed = [](forward_id, stage_effects& effects) {
+    effects.refuse({5000}, {errc::peer_lost, "gone"});
+  };
+  f.stage->on_answered = [](forward_id, stage_effects& effects) {
+    effects.answer({5000}, done(true, false));
+  };
+  std::uint64_t token = 1;
+  const auto refuse = [&](int times) {
+    for (int i = 0; i < times; ++i, ++token)
+      CHECK(f.ask(token, push(0, 1)) == lines{"fail " + std::to_string(token) + " timed_out"});
+  };
+  SUBCASE("whichever others are answered") {
+    refuse(999);
+    f.ask(5000, push(1, 2));
+    CHECK(f.answer(1) == lines{"answer 5000"});
+    CHECK(f.ask(5001, push(0, 1))
+          == lines{"fail 5001 timed_out",
+                   "warn stage 'noise' refused 1000 requests of worker 0 in a "
+                   "row, the last one with: no"});
+  }
+  SUBCASE("but not one that passes on failures of the next kv") {
+    for (int i = 1; i <= 2000; ++i) {
+      f.ask(5000, push(1, 2));
+      CHECK(f.fail(static_cast<std::uint64_t>(i)) == lines{"fail 5000 peer_lost"});
+    }
+  }
+}
+
+TEST_CASE("a stage that is an actor tells of events, and its end is a breach") {
+  fixture f;
+  f.ask(1, push(0, 1));
+  f.stage->on_tick = [](stage_effects& effects) { effects.forward(push(0, 1)); };
+  CHECK(f.decide([&](auto& effects) { f.guard.poll(f.now, effects); })
+        == lines{"forward 1 push 1"});
+  const auto end = [&](auto& effects) { f.guard.ended("it quit", effects); };
+  CHECK(f.decide(end) == breach("ended: it quit", {1}));
+  CHECK(f.decide(end).empty());
+  CHECK(f.decide([&](auto& effects) { f.guard.poll(f.now, effects); }).empty());
+}
+
 } // namespace troupe::stage_guard_test
