@@ -31,8 +31,8 @@ std::string text_of_end(const caf::error& reason) {
 struct raw_shell : stage_shell<raw_handle>, stage_actor_port {
   raw_shell() = default;
   ~raw_shell() override {
-    if (actor)
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    if (actor) // No handler of the program's can ignore this reason.
+      caf::anon_send_exit(actor, caf::exit_reason::kill);
   }
 
   void began(pointer holder, stage_options how, kv to) {
@@ -135,10 +135,12 @@ kv spawn_raw_stage(caf::actor_system& system, stage_options options, const raw_s
   if (!made)
     throw std::runtime_error{"the maker of stage '" + name + "' made no actor"};
   const auto* const raw = caf::actor_cast<caf::abstract_actor*>(made);
-  if (simulated && raw->getf(caf::abstract_actor::is_detached_flag))
+  if (simulated && raw->getf(caf::abstract_actor::is_detached_flag)) {
+    caf::anon_send_exit(made, caf::exit_reason::kill);
     throw std::runtime_error{"stage '" + name
                              + "' is a detached actor, which has no simulated time: spawn it "
                                "without caf::detached, or leave out --simulate"};
+  }
   caf::anon_send(shell, caf::put_atom_v, caf::actor_cast<caf::actor>(made));
   return shell;
 }
