@@ -7,8 +7,9 @@
 
 namespace troupe::bench {
 
-/// Returns the sum of 8-byte words, and of the 4 bytes behind them. The bytes may lie anywhere. Four
-/// sums at a time, since a single one costs as much as a copy, and more where its loop lies badly.
+/// Returns the sum of 8-byte words, and of the 4 bytes behind them. The bytes may lie anywhere.
+/// There are four sums at a time: a single one costs as much as a copy, and more where the compiler
+/// aligns its loop badly.
 inline std::uint64_t checksum(const void* from, std::size_t size_bytes) {
   const auto* at = static_cast<const std::byte*>(from);
   const auto word = [](const std::byte* here) {
