@@ -35,7 +35,8 @@ public:
   /// Returns the rows of the job's sparse tables that any evaluator needs. Throws the exceptions of
   /// the evaluators; std::runtime_error (a factory made none).
   std::vector<row_keys> rows(const job_spec& job);
-  /// Evaluates parameters: f32[] for each table; of a sparse table the rows that rows() named.
+  /// Evaluates parameters: f32[] for each table; of a sparse table the rows that the newest rows()
+  /// named.
   /// The result is that of the first evaluator, with further measures: "NODE.accuracy", "NODE.auc"
   /// and "NODE.MEASURE" of each other one, or "NODE.loss" if it has none. Requires: there
   /// is an evaluator. Throws the exceptions of the evaluators; std::runtime_error (a factory made

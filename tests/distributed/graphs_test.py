@@ -19,7 +19,7 @@ MISTAKES = {
     "reorder": rf"stage 'reorder' kept back {PLACES} and forwarded a later",
     "throw": r"stage 'throw' failed: a stage that fails on purpose",
     "nan": rf"stage 'nan' forwarded {PLACES} with a value that is not finite: nan in table 0",
-    "refuse": r"stage 'refuse' refused 1000 requests of worker \d in a row, the last one with: a push",
+    "refuse": r"stage 'refuse' refused 1000 requests of worker \d in a row, the last one with: a",
     "raw-double": rf"stage 'double' forwarded {PLACES} twice",
     "raw-throw": r"stage 'throw' ended: its actor threw an exception, which the log",
     "raw-quit": r"stage 'quit' ended: its actor quit",

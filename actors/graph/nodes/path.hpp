@@ -115,7 +115,7 @@ stage map_push(std::string name, push_function change);
 stage own_stage(std::string name, traits promises,
                 std::function<std::unique_ptr<stage_decider>()> make);
 
-/// raw_stage(), a stage that is a CAF actor, is declared in actors/graph/nodes/raw_stage.hpp.
+// raw_stage(), a stage that is a CAF actor, is declared in actors/graph/nodes/raw_stage.hpp.
 
 /// Stages in order, such as those of the command line (run_options::stages).
 using stage_list = std::vector<stage>;

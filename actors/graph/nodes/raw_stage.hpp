@@ -15,12 +15,12 @@ struct raw_stage_function {
   raw_stage_maker make;
 };
 
-/// Returns a stage that an actor of the program runs. `make` is called in each process of workers,
-/// once for each of its starts. It spawns a kv (actors/kv.hpp) that gets the requests of the
-/// workers, and that sends its own to `next`. Its contract is that of a stage_decider
+/// Returns a stage that an actor of the program runs. Each process of workers calls `make` once
+/// when it starts. The function spawns a kv (actors/kv.hpp) that gets the requests of the workers,
+/// and that sends its own to `next`. Its contract is that of a stage_decider
 /// (actors/protocol/worker/stage.hpp), and the same guard checks it. The actor's end ends the job.
-/// It may be detached, but not in a run with --simulate. A run with it
-/// cannot be recorded. It is told to exit when the path ends.
+/// The actor is killed when the path ends: its exit handler is not called. It may be detached, but
+/// not in a run with --simulate. A run with it cannot be recorded: `promises.pure` has no effect.
 stage raw_stage(std::string name, traits promises, raw_stage_maker make);
 
 } // namespace troupe

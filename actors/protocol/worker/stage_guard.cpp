@@ -253,6 +253,11 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
       fault = "forwarded " + named(key) + " with other tables than those of its push";
   if (what.push && checks_values_ && fault.empty())
     fault = value_fault(*what.push, forward);
+  if (what.pull) {
+    forward.workers.insert(what.pull->step.worker);
+    for (const auto& other : what.pull->others)
+      forward.workers.insert(other.worker);
+  }
   if (!fault.empty() || !what.pull || what.pull->latest)
     return fault;
   const auto pulls = [&](const step_header& step) {
@@ -260,7 +265,6 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
     if (found == pulls_.end() || !fault.empty())
       return;
     fault = order_fault(step.worker, {found->second.value + 1});
-    forward.workers.insert(step.worker);
   };
   pulls(what.pull->step);
   for (const auto& other : what.pull->others)
@@ -342,8 +346,8 @@ void stage_guard::take(failed_effect& effect, guard_effects& effects) {
 /// Counts a refusal by the stage. Returns what is wrong with it; empty: nothing.
 std::string stage_guard::refusal_fault(const open_request& open, const failure& why) {
   auto& so_far = open.batches.empty() ? refused_pulls_ : refused_pushes_;
-  if (++so_far.by_stage[open.worker] < own_refusals_max)
-    return "";
+  if (!checks_values_ || ++so_far.by_stage[open.worker] < own_refusals_max)
+    return ""; // Troupe's faults may refuse any number.
   return "refused " + std::to_string(own_refusals_max) + " requests of worker "
          + std::to_string(open.worker.value) + " in a row, the last one with: " + why.text;
 }

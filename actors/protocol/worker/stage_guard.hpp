@@ -33,8 +33,8 @@ using guard_effects = std::vector<guard_effect>;
 /// (1) each request ends in one answered_effect or failed_effect.
 /// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
 ///     text names the stage and the batch; the workers then end the job with it.
-/// (3) a stage breaks the contract if it refuses own_refusals_max pushes or pulls of a worker in a
-///     row, while the next kv fails none of this worker.
+/// (3) a stage of the program breaks the contract if it refuses own_refusals_max pushes or pulls of
+///     a worker in a row, while the next kv fails none of this worker.
 /// (4) a request is refused with `timed_out` if for held_time_max no forward of its worker was
 ///     under way. Later effects of the stage for this request are dropped. It is a breach if this
 ///     happens for the third time in a row to a batch or to a worker.
@@ -65,6 +65,7 @@ public:
   std::optional<time_point> next_tick() const { return stage_->next_tick(); }
 
   bool is_empty() const { return open_.empty(); }
+  bool is_broken() const { return broken_.has_value(); }
   const std::string& name() const { return name_; }
 
 private:
@@ -129,7 +130,7 @@ private:
   std::set<batch_key> expired_;     ///< Batches of requests that were held for too long.
   std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
   request_token newest_{0};
-  bool checks_values_;
+  bool checks_values_; ///< It is a stage of the program.
   std::optional<failure> broken_;
 };
 

@@ -27,12 +27,14 @@ std::string text_of_end(const caf::error& reason) {
   return "its actor quit with " + to_string(reason);
 }
 
-/// Has the guard between two sides: clients, and the next kv for which the actor takes it.
+/// Passes requests of clients to the actor, and requests of the actor to the next kv. A guard
+/// checks both.
 struct raw_shell : stage_shell<raw_handle>, stage_actor_port {
   raw_shell() = default;
   ~raw_shell() override {
     if (actor) // No handler of the program's can ignore this reason.
       caf::anon_send_exit(actor, caf::exit_reason::kill);
+    fail_exits();
   }
 
   void began(pointer holder, stage_options how, kv to) {
@@ -77,6 +79,18 @@ struct raw_shell : stage_shell<raw_handle>, stage_actor_port {
       open->deliver(to_caf(why));
   }
   using stage_shell::ask;
+
+  /// After a breach no request of the actor is answered by the next kv.
+  void decided() override {
+    if (guard->is_broken())
+      fail_exits();
+  }
+  void fail_exits() {
+    exits.erase_if([](std::uint64_t, promise& open) {
+      open.deliver(to_caf({errc::peer_lost, "the stage has ended"}));
+      return true;
+    });
+  }
 
   void poll() {
     decide([&](time_point now, guard_effects& effects) { guard->poll(now, effects); });

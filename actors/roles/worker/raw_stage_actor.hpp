@@ -18,7 +18,7 @@ using raw_stage_maker = std::function<kv(caf::actor_system&, kv next, stage_note
 /// the simulated time.
 ///
 /// Lifetime: until its last handle is dropped or it is told to exit, or `next` ends. The actor of
-/// the program is then told to exit.
+/// the program is then killed, and its exit handler is not called.
 /// Capacity: as of spawn_stage().
 /// Throws the exceptions of `make`; std::runtime_error (it made no actor, or one that is refused).
 kv spawn_raw_stage(caf::actor_system& system, stage_options options, const raw_stage_maker& make,

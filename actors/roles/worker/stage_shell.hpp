@@ -26,6 +26,10 @@ struct stage_shell {
   using promise = caf::typed_response_promise<reply>;
 
   stage_shell() = default;
+  virtual ~stage_shell() = default;
+
+  /// Called after each event.
+  virtual void decided() {}
 
   void begin(pointer actor, stage_options how, std::unique_ptr<stage_decider> stage, kv to) {
     self = actor;
@@ -56,6 +60,7 @@ struct stage_shell {
     runner.decide([&](guard_effects& effects) { event(now_of(*self), effects); },
                   [this](auto& effect, guard_effects&) { run(effect); });
     timer.arm(*self, guard->next_tick(), !guard->is_empty());
+    decided();
   }
 
   void run(forward_effect& effect) {

@@ -55,20 +55,31 @@ std::string replayed(storage::push_history history, const pull_request& what,
   return {};
 }
 
-/// Changes the signs of all gradients.
+/// Changes the signs of all values of a push or of a pull's answer.
+template <class Message>
+void negate(Message& what) {
+  const auto change = [](float_ptr& values, std::size_t count) {
+    const std::shared_ptr<float[]> own{new float[count]};
+    std::transform(values.get(), values.get() + count, own.get(), std::negate<float>{});
+    values = {own, own.get()};
+  };
+  for (auto& x : what.pieces)
+    change(x.values, x.where.count);
+  for (auto& x : what.rows)
+    change(x.values, x.where.floats());
+}
+
 struct negative final : pass_through {
   void outgoing(request& what, stage_effects&) override {
-    if (!what.push)
-      return;
-    const auto change = [](float_ptr& values, std::size_t count) {
-      const std::shared_ptr<float[]> own{new float[count]};
-      std::transform(values.get(), values.get() + count, own.get(), std::negate<float>{});
-      values = {own, own.get()};
-    };
-    for (auto& x : what.push->pieces)
-      change(x.values, x.where.count);
-    for (auto& x : what.push->rows)
-      change(x.values, x.where.floats());
+    if (what.push)
+      negate(*what.push);
+  }
+};
+
+struct negative_values final : pass_through {
+  void incoming(reply& what, stage_effects&) override {
+    if (what.pulled)
+      negate(*what.pulled);
   }
 };
 
@@ -98,6 +109,11 @@ TEST_CASE("a replay passes each push and each answer through pure stages") {
   CHECK(same_bytes(found, run.parameters(some_keys)));
   CHECK(with({{"negative", [] { return std::make_unique<negative>(); }}}) == "");
   CHECK_FALSE(same_bytes(found, run.parameters(some_keys)));
+  CHECK(with({{"back", [] { return std::make_unique<negative_values>(); }}}) == "");
+  CHECK_FALSE(same_bytes(found, run.parameters(some_keys)));
+  const pure_stage back{"back", [] { return std::make_unique<negative_values>(); }};
+  CHECK(with({back, back}) == "");
+  CHECK(same_bytes(found, run.parameters(some_keys)));
   const pure_stage twice{"twice", [] { return std::make_unique<negative>(); }};
   CHECK(with({twice, twice}) == "");
   CHECK(same_bytes(found, run.parameters(some_keys)));

@@ -101,6 +101,21 @@ TEST_CASE("an actor that breaks the contract is named") {
   CHECK(pushing->error->text == "stage 'noise' forwarded batch 1 of worker 0 twice");
 }
 
+TEST_CASE("after a breach the requests of the actor fail") {
+  fixture f;
+  int failures = 0;
+  const auto stage =
+    f.owned_stage([&](kv::pointer self, const kv& next, request& what) -> caf::result<reply> {
+      for (int i = 0; i < 2; ++i)
+        self->request(next, 1min, what)
+          .then([](const reply&) {}, [&](const caf::error&) { ++failures; });
+      return self->make_response_promise<reply>();
+    });
+  f.router.on_push([](const push_request&) { return std::nullopt; }); // The first one stays open.
+  CHECK(f.push(stage, f.push_with(1))->error);
+  CHECK(failures == 2);
+}
+
 TEST_CASE("an actor that ends is named, and later requests fail") {
   fixture f;
   const auto quits = [](kv::pointer self, const kv&, request&) -> caf::result<reply> {
