@@ -50,6 +50,10 @@ struct raw_shell : stage_shell<raw_handle>, stage_actor_port {
 
   promise forward(request& what) {
     auto open = self->make_response_promise<reply>();
+    if (guard->is_broken()) {
+      open.deliver(to_caf({errc::peer_lost, "the stage has ended"}));
+      return open;
+    }
     const exit_token token{next_exit++};
     exits.add(token.value, open);
     relay->forwarded_by_actor(token, std::move(what));
