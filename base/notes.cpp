@@ -39,7 +39,8 @@ void program_notes::add(std::string name, std::uint64_t number, bool is_line) {
   const auto of_its_kind = [&](const program_note& x) {
     return x.is_line == is_line && x.name != others;
   };
-  if (found == notes_.end() && std::ranges::count_if(notes_, of_its_kind) >= program_counts_max) {
+  if (found == notes_.end()
+      && std::cmp_greater_equal(std::ranges::count_if(notes_, of_its_kind), program_counts_max)) {
     found = std::ranges::find(notes_, others, &program_note::name);
     name = others;
     number = 1;

@@ -66,13 +66,7 @@ constexpr auto taken_names = std::to_array<std::string_view>({
 /// Calls `call`. Exceptions that it throws name the node, unless it is the only one.
 template <class Call>
 auto named(const std::string& node, bool is_only, Call call) {
-  try {
-    return call();
-  } catch (...) {
-    if (is_only)
-      throw;
-    throw std::runtime_error(node + ": " + exception_text());
-  }
+  return is_only ? call() : titled(node, call);
 }
 
 /// Copies the rows of `wanted` out of `values`, the rows of `all`. Both have ascending keys, and

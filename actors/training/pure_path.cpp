@@ -2,8 +2,8 @@
 
 #include "base/exception_text.hpp"
 
+#include <cstddef>
 #include <optional>
-#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -41,36 +41,35 @@ result<Effect> only_effect(const std::string& stage, stage_effects& effects, Eve
 result<pure_path> pure_path::of(const std::vector<pure_stage>& stages) {
   pure_path path;
   try {
-    for (const auto& each : stages) {
-      auto made = each.make();
-      if (!made)
-        return {errc::invalid_argument, "the maker of stage '" + each.name + "' made no stage"};
-      path.stages_.push_back({each.name, std::move(made), {}, {}});
-    }
+    for (const auto& each : stages)
+      path.stages_.push_back({each.name, each.make(), {}});
   } catch (...) {
     return {errc::invalid_argument, exception_text()};
   }
   return path;
 }
 
-result<request> pure_path::forward(request passed) {
-  newest_ = {newest_.value + 1};
+result<request> pure_path::forward(request_token token, request passed) {
+  std::vector<forward_id> forwards;
   for (auto& stage : stages_) {
     auto sent = only_effect<forward_effect>(stage.name, stage.effects, [&] {
-      stage.decider->ask(newest_, std::move(passed), time_point{0}, stage.effects);
+      stage.decider->ask(token, std::move(passed), time_point{0}, stage.effects);
     });
     if (!sent)
       return sent.error();
-    stage.forwarded = sent->number;
+    forwards.push_back(sent->number);
     passed = std::move(sent->what);
   }
+  open_.add(token.value, std::move(forwards));
   return passed;
 }
 
-result<reply> pure_path::answer(reply passed) {
-  for (auto& stage : stages_ | std::views::reverse) {
+result<reply> pure_path::answer(request_token token, reply passed) {
+  const auto forwards = *open_.extract(token.value);
+  for (std::size_t i = stages_.size(); i-- > 0;) {
+    auto& stage = stages_[i];
     auto answered = only_effect<answered_effect>(stage.name, stage.effects, [&] {
-      stage.decider->answered(stage.forwarded, std::move(passed), time_point{0}, stage.effects);
+      stage.decider->answered(forwards[i], std::move(passed), time_point{0}, stage.effects);
     });
     if (!answered)
       return answered.error();

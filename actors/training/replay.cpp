@@ -53,9 +53,13 @@ result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
     pull_request everything;
     everything.latest = true;
     everything.ranges = made->known_->ranges;
-    auto first = made->read(everything);
+    const request_token token{made->next_token_++};
+    const auto asked = made->pass_on(token, everything);
+    if (!asked)
+      return asked.error();
+    auto first = made->read(*asked);
     if (first)
-      first = made->pass_back(everything, *std::move(first));
+      first = made->pass_back(token, *std::move(first));
     if (!first)
       return first.error();
     const auto whole = hold(made->job_, *made->known_, *first, *made->pool_);
@@ -172,9 +176,12 @@ result<void> replay::open(open_gradient& what) {
     what.rows = std::move(named.rows);
   }
   what.way.emplace(make_router());
+  what.pull = {next_token_++};
+  auto asked = pass_on(what.pull, {what.step, false, known_->ranges, what.rows});
+  if (!asked)
+    return asked.error();
   router_effects effects;
-  what.way->ask(pull_token, {{}, pull_request{what.step, false, known_->ranges, what.rows}}, {},
-                effects);
+  what.way->ask(pull_token, {{}, *std::move(asked)}, {}, effects);
   return follow(what, effects);
 }
 
@@ -212,13 +219,23 @@ result<void> replay::answer_reads(std::size_t at) {
   return {};
 }
 
+/// Passes a pull on through the stages, as from its worker.
+result<pull_request> replay::pass_on(request_token token, pull_request pull) {
+  if (path_.is_empty())
+    return pull;
+  auto sent = path_.forward(token, {{}, std::move(pull)});
+  if (!sent)
+    return sent.error();
+  if (!sent->pull)
+    return {errc::contract_broken, "a stage forwarded a pull as something else"};
+  return *std::move(sent->pull);
+}
+
 /// Passes an answer back through the stages, as to the worker that asked.
-result<pull_reply> replay::pass_back(pull_request asked, pull_reply answer) {
+result<pull_reply> replay::pass_back(request_token token, pull_reply answer) {
   if (path_.is_empty())
     return answer;
-  if (auto sent = path_.forward({{}, std::move(asked)}); !sent)
-    return sent.error();
-  auto got = path_.answer({{}, std::move(answer)});
+  auto got = path_.answer(token, {{}, std::move(answer)});
   if (!got)
     return got.error();
   if (!got->pulled)
@@ -230,18 +247,19 @@ result<pull_reply> replay::pass_back(pull_request asked, pull_reply answer) {
 result<push_request> replay::pass_on(push_request push) {
   if (path_.is_empty())
     return push;
-  auto sent = path_.forward({std::move(push), {}});
+  const request_token token{next_token_++};
+  auto sent = path_.forward(token, {std::move(push), {}});
   if (!sent)
     return sent.error();
   if (!sent->push)
     return {errc::contract_broken, "a stage forwarded a push without values"};
-  if (auto got = path_.answer({push_reply{}, {}}); !got)
+  if (auto got = path_.answer(token, {push_reply{}, {}}); !got)
     return got.error();
   return *std::move(sent->push);
 }
 
 result<void> replay::compute(open_gradient& what, const pull_reply& given) {
-  const auto passed = pass_back({what.step, false, known_->ranges, what.rows}, given);
+  const auto passed = pass_back(what.pull, given);
   if (!passed)
     return passed.error();
   const auto& answer = *passed;

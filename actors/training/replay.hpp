@@ -62,6 +62,7 @@ private:
     std::vector<std::optional<std::uint64_t>> bases; ///< One for each shard.
     bool opened = false;
     std::optional<router> way; ///< Set from its first read until it is computed.
+    request_token pull{0};     ///< In path_.
     std::vector<row_keys> rows;
     std::vector<std::optional<send_part_effect>> asked; ///< One for each shard, until it answers.
     std::vector<std::shared_ptr<const push_request>>
@@ -87,7 +88,8 @@ private:
   result<void> answer_reads(std::size_t at);
   result<void> follow(open_gradient& what, const router_effects& effects);
   result<void> compute(open_gradient& what, const pull_reply& given);
-  result<pull_reply> pass_back(pull_request asked, pull_reply answer);
+  result<pull_request> pass_on(request_token token, pull_request pull);
+  result<pull_reply> pass_back(request_token token, pull_reply answer);
   result<push_request> pass_on(push_request push);
   result<bool> step(std::size_t at);
   failure stalled() const;
@@ -99,6 +101,7 @@ private:
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;
   pure_path path_;
+  std::uint64_t next_token_ = 1; ///< Of path_.
   cached_ptr known_; ///< The frozen tables, which no gradient needs to read.
   std::vector<table_id> all_tables_;
   troupe::view view_;

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
         for (const float x : table)
           squares += double{x} * x;
       const auto scale = static_cast<float>(std::min(1.0, bound / std::sqrt(squares)));
+      push.notes.count("clipped", scale < 1 ? 1 : 0);
       std::mt19937_64 random{push.seed}; // A batch that is computed again gets the same noise.
       std::normal_distribution<float> noise{0, static_cast<float>(sigma * bound)};
       for (const auto table : gradient)

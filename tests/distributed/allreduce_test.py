@@ -19,6 +19,20 @@ class Diverging(cluster.ClusterTest):
         self.assertTrue(run.told("run_ended", status=1, reason=re.compile("training diverged")))
 
 
+class Noted(cluster.ClusterTest):
+    program = "private_sgd"
+
+    def test_counts_of_the_program_are_in_the_report(self):
+        common = ("--sync", "allreduce", "--workers", 2, "--epochs", 4, "--bound", 1e-6)
+        plain = self.finish(*common)
+        self.assertEqual(plain.report["counts"],
+                         {"privacy.clipped": plain.report["pushes"]["applied"]})
+        killed = self.finish(*common, "--kill", "worker:1@0.1")
+        # A batch that is computed again counts again; the last count of the lost rank may be missing.
+        self.assertAlmostEqual(killed.report["counts"]["privacy.clipped"],
+                               killed.report["pushes"]["applied"], delta=100)
+
+
 class Counted(cluster.ClusterTest):
     program = "count_batches"
     common = ("--sync", "allreduce", "--workers", 4, "--elements", 1000, "--batch", 1,

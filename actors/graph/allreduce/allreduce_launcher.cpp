@@ -280,6 +280,7 @@ private:
       told.wait_us = line.wait_us;
       told.loss_sum = line.loss;
       told.loss_count = line.losses;
+      told.notes = line.notes.read();
       now.members.push_back(std::move(status));
     }
     now.batches_done = batches_of(clock);

@@ -56,9 +56,9 @@ public:
                kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(log), waits_(waits), memory_(memory),
-        model_(cluster.job,
-               trainer_of(what, cluster.job, who.self.index, std::make_shared<program_notes>(log)),
-               who.self.index, room_of(memory, who.self.index), what.functions),
+        notes_(std::make_shared<program_notes>(log)),
+        model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
+               room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", status_.line(rank).port});
@@ -91,6 +91,7 @@ private:
     line_.clock = line_.batches = line_.samples = line_.computed = line_.unusable = 0;
     line_.wait_us = line_.bytes = line_.losses = 0;
     line_.loss = 0;
+    line_.notes.clear();
     line_.incarnation = who_.incarnation.value;
   }
 
@@ -236,6 +237,7 @@ private:
       account();
     line_.clock = model_.clock();
     line_.rss = peak_rss_bytes();
+    line_.notes.write(notes_->all());
     if (diverges_)
       return fail_permanently({errc::non_finite, divergence::text()});
     if (checkpoints_) {
@@ -317,6 +319,7 @@ private:
   const log_sink& log_;
   const notice_sink& waits_;
   kernels::team_memory* const memory_; ///< Null: ranks add up over links.
+  const std::shared_ptr<program_notes> notes_;
   rank_model model_;
   rank_sum sum_{model_};
   rank_line& line_;

@@ -2,6 +2,7 @@
 // the run directory. Every number has one writer.
 #pragma once
 
+#include "actors/graph/allreduce/rank_notes.hpp"
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"
 #include "base/system/mapped_memory.hpp"
@@ -32,6 +33,7 @@ struct rank_line {
   std::atomic<std::uint64_t> rss{0};
   std::atomic<std::uint64_t> heartbeats{0}; ///< Grows while the process can run; see heartbeat.
   std::atomic<bool> training{false}; ///< The rank is in a communicator; else it waits for one.
+  rank_notes notes;                  ///< Of the program's own code.
 };
 
 class shared_status {

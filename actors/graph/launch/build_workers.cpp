@@ -64,10 +64,7 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
         built.stages.push_back(caf::actor_cast<caf::actor>(store.values));
         continue;
       }
-      auto made = own->make();
-      if (!made)
-        throw std::runtime_error{fmt::format("the maker of stage '{}' made no stage", part.name())};
-      put(setup, std::move(how), std::move(made), store.values, built);
+      put(setup, std::move(how), own->make(), store.values, built);
     }
   }
   for (const auto& who : group) {

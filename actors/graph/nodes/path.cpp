@@ -1,6 +1,9 @@
 #include "actors/graph/nodes/path.hpp"
 
 #include "actors/protocol/worker/stage.hpp"
+#include "base/exception_text.hpp"
+
+#include <stdexcept>
 
 namespace troupe {
 
@@ -20,6 +23,13 @@ stage map_push(std::string name, push_function change) {
 
 stage own_stage(std::string name, traits promises,
                 std::function<std::unique_ptr<stage_decider>()> make) {
+  if (make)
+    make = [title = "stage '" + name + "'", make = std::move(make)] {
+      auto made = titled(title, make);
+      if (!made)
+        throw std::runtime_error{"the maker of " + title + " made no stage"};
+      return made;
+    };
   return {std::move(name), stage::of_program{promises, std::move(make), {}}};
 }
 

@@ -81,7 +81,6 @@ void stage_guard::ask(request_token token, request what, time_point now, guard_e
       open.batches.push_back(key);
       batches_[key].push_back({token, batch_state::held});
       held_[key.first].emplace_back(token, key.second);
-      expired_.erase(key);
     });
   if (what.pull) {
     open.pull = key_of(what.pull->step);
@@ -206,10 +205,9 @@ void stage_guard::run(Event event, guard_effects& effects) {
 
 void stage_guard::take(forward_effect& effect, guard_effects& effects) {
   if (effect.what.push) {
-    bool is_late = false;
-    for_each_batch(*effect.what.push,
-                   [&](const batch_key& key) { is_late |= expired_.contains(key); });
-    if (is_late)
+    bool any_late = false;
+    for_each_batch(*effect.what.push, [&](const batch_key& key) { any_late |= is_late(key); });
+    if (any_late)
       return dropped_.push_back(effect.number); // The stage hears of it with the next tick.
   }
   open_forward forward;
@@ -217,6 +215,15 @@ void stage_guard::take(forward_effect& effect, guard_effects& effects) {
     return breach(fault, effects);
   forwards_.add(effect.number.value, std::move(forward));
   effects.push_back(std::move(effect));
+}
+
+/// Whether a forward of this batch can only be the one of a request that was held for too long.
+bool stage_guard::is_late(const batch_key& key) const {
+  if (!expired_.contains(key))
+    return false;
+  const auto found = batches_.find(key);
+  return found == batches_.end()
+         || std::ranges::none_of(found->second, &open_batch::can_be_forwarded);
 }
 
 /// Checks a forward and notes its parts. Returns what is wrong with it; empty: nothing.
@@ -231,9 +238,7 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
         fault = "forwarded " + named(key) + ", which it does not hold";
         return;
       }
-      const auto next = std::ranges::find_if(found->second, [](const open_batch& x) {
-        return x.state == batch_state::held || x.state == batch_state::refused;
-      });
+      const auto next = std::ranges::find_if(found->second, &open_batch::can_be_forwarded);
       if (next == found->second.end()) {
         fault = "forwarded " + named(key) + " twice";
         return;

@@ -74,6 +74,10 @@ private:
   struct open_batch {
     request_token owner;
     batch_state state = batch_state::held;
+
+    bool can_be_forwarded() const {
+      return state == batch_state::held || state == batch_state::refused;
+    }
   };
   struct open_request {
     worker_id worker;
@@ -105,6 +109,7 @@ private:
   void take(forward_effect& effect, guard_effects& effects);
   void take(answered_effect& effect, guard_effects& effects);
   void take(failed_effect& effect, guard_effects& effects);
+  bool is_late(const batch_key& key) const;
   std::string refusal_fault(const open_request& open, const failure& why);
   std::string fault_of(const request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
@@ -127,7 +132,9 @@ private:
   /// Batches that were not forwarded yet, in the order in which they came.
   std::map<worker_id, std::vector<std::pair<request_token, batch_id>>> held_;
   refusals refused_pushes_, refused_pulls_;
-  std::set<batch_key> expired_;     ///< Batches of requests that were held for too long.
+  /// Batches of requests that were held for too long. A batch that came again is forwarded once,
+  /// and later forwards of it are late.
+  std::set<batch_key> expired_;
   std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
   request_token newest_{0};
   bool checks_values_; ///< It is a stage of the program.

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/worker/raw_relay.hpp"
 #include "actors/roles/worker/stage_shell.hpp"
+#include "base/exception_text.hpp"
 #include "base/growing_map.hpp"
 
 #include "caf/send.hpp"
@@ -22,8 +23,8 @@ using raw_handle = kv::extend<caf::reacts_to<tick_atom>, caf::reacts_to<caf::put
 std::string text_of_end(const caf::error& reason) {
   if (!reason)
     return "its actor quit";
-  if (reason == caf::sec::runtime_error) // CAF writes the text of the exception by itself.
-    return "its actor threw an exception, which the log of the process has";
+  if (reason == caf::sec::runtime_error) // CAF does not pass the text on.
+    return "its actor threw an exception, whose text CAF printed in the output of the process";
   return "its actor quit with " + to_string(reason);
 }
 
@@ -149,7 +150,7 @@ kv spawn_raw_stage(caf::actor_system& system, stage_options options, const raw_s
   const stage_notes notes{options.notes, name};
   const auto shell = system.spawn(run_raw_stage, std::move(options), std::move(next));
   const auto exit = system.spawn(run_exit, shell.address());
-  const auto made = make(system, exit, notes);
+  const auto made = titled("stage '" + name + "'", [&] { return make(system, exit, notes); });
   if (!made)
     throw std::runtime_error{"the maker of stage '" + name + "' made no actor"};
   const auto* const raw = caf::actor_cast<caf::abstract_actor*>(made);

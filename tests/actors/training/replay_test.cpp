@@ -83,6 +83,14 @@ struct negative_values final : pass_through {
   }
 };
 
+/// Asks for all values but the dense ones.
+struct fewer_values final : pass_through {
+  void outgoing(request& what, stage_effects&) override {
+    if (what.pull)
+      what.pull->ranges.clear();
+  }
+};
+
 } // namespace
 
 TEST_CASE("a_replayed_run_ends_in_the_same_bytes") {
@@ -117,6 +125,8 @@ TEST_CASE("a replay passes each push and each answer through pure stages") {
   const pure_stage twice{"twice", [] { return std::make_unique<negative>(); }};
   CHECK(with({twice, twice}) == "");
   CHECK(same_bytes(found, run.parameters(some_keys)));
+  CHECK(with({{"fewer", [] { return std::make_unique<fewer_values>(); }}})
+        == "the values of a pull do not cover the tables");
 }
 
 TEST_CASE("workers_that_died_between_two_chains_are_replayed_too") {

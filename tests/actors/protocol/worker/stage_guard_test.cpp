@@ -389,6 +389,22 @@ TEST_CASE("a request that is held for 10 s is refused, and comes again") {
     pass(f);
     CHECK(f.ask(3, push(0, 1)) == lines{"forward 1 push 1"});
   }
+  SUBCASE("the late forward of a batch that came again takes its place") {
+    f.ask(3, push(0, 1));
+    f.stage->on_tick = [&](stage_effects& effects) { effects.forward(held[0].second); };
+    CHECK(f.tick(1s) == lines{"forward 1 push 1"});
+    f.stage->on_tick = [&](stage_effects& effects) { effects.forward(held[2].second); };
+    CHECK(f.tick(1s).empty()); // The second forward is dropped, and fails.
+    CHECK(f.stage->failures == 1);
+    f.stage->on_tick = nullptr;
+    f.stage->on_answered = [](forward_id, stage_effects& effects) {
+      effects.answer({1}, done(true, false));
+      effects.refuse({3}, {errc::timed_out, "late"});
+    };
+    CHECK(f.answer(1) == lines{"fail 3 timed_out"});
+    pass(f);
+    CHECK(f.ask(4, push(0, 1)) == lines{"forward 3 push 1"});
+  }
 }
 
 TEST_CASE("a batch that is held for 10 s for the third time in a row is a breach") {
