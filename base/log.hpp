@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/log_sink.hpp"
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,15 +17,9 @@ class sink;
 
 namespace troupe {
 
-/// How much a line matters. A fatal line is the reason for which a process ends.
-enum class log_level : std::uint8_t { trace, debug, info, warn, error, fatal };
-
 /// Parses "trace", "debug", "info", "warn", "error", or "off", which leaves fatal lines only.
 /// Errors: invalid_argument.
 result<log_level> parse_log_level(std::string_view text);
-
-/// Takes a line for a log. Where it is a member of options, it may be null.
-using log_sink = std::function<void(log_level, const std::string&)>;
 
 /// Returns the line with its newline. Control characters of the text are replaced.
 std::string log_line(log_level level, std::string_view member, std::string_view text);

@@ -1,11 +1,11 @@
 // Takes the counts and the log lines of a program's own code. Both are in the run's report.
 #pragma once
 
-#include "base/log.hpp"
+#include "base/log_sink.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>

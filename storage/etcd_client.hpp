@@ -1,8 +1,8 @@
 // A client of etcd v3 over its JSON gateway: the few calls that a coordinator needs.
 #pragma once
 
-#include "base/endpoint.hpp"
 #include "base/error.hpp"
+#include "storage/etcd_address.hpp"
 
 #include "nlohmann/json_fwd.hpp"
 
@@ -15,16 +15,6 @@
 #include <vector>
 
 namespace troupe::storage {
-
-/// The address of etcd, and the job's name there.
-struct etcd_address {
-  std::vector<endpoint> endpoints; ///< Members of one etcd cluster; at least one.
-  std::string job;                 ///< Empty if the URL has none.
-};
-
-/// Reads "etcd://HOST:PORT[,HOST:PORT...][/JOB]"; an IPv6 address in brackets. Errors:
-/// invalid_argument.
-result<etcd_address> parse_etcd_url(const std::string& text);
 
 struct etcd_value {
   std::string bytes;

@@ -8,7 +8,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -91,7 +90,7 @@ public:
   /// Adds a line for the user at the start, such as a remark on the data.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }
   /// Names a file from which the graph was made; the run must not overwrite it.
-  void reads(std::filesystem::path file) { files_.push_back(std::move(file)); }
+  void reads(std::string file) { files_.push_back(std::move(file)); }
 
   /// Returns the first mistake of the wiring in one line. Errors: invalid_argument.
   result<void> validate() const;
@@ -101,7 +100,7 @@ public:
   const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
   const std::string& data() const { return data_; }
   const std::vector<std::string>& remarks() const { return remarks_; }
-  const std::vector<std::filesystem::path>& files() const { return files_; }
+  const std::vector<std::string>& files() const { return files_; }
 
 private:
   template <class>
@@ -124,7 +123,7 @@ private:
   std::vector<named<evaluate>> evaluators_;
   std::string data_;
   std::vector<std::string> remarks_;
-  std::vector<std::filesystem::path> files_;
+  std::vector<std::string> files_;
   std::vector<std::string> names_; ///< Of nodes and stages that programs named.
   std::string mistake_;            ///< The first mistake that no later call can correct.
 };

@@ -12,7 +12,6 @@
 #include "serialization/job.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +38,7 @@ struct plan {
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<std::string> remarks;
-  std::vector<std::filesystem::path> files; ///< Files that were read for the graph.
+  std::vector<std::string> files; ///< Files that were read for the graph.
 
   /// Returns whether workers send requests to server processes.
   bool has_servers() const {

@@ -6,7 +6,7 @@
 #include "actors/tables/server_functions.hpp"
 #include "actors/training/trainer.hpp"
 #include "base/error.hpp"
-#include "base/log.hpp"
+#include "base/log_sink.hpp"
 
 #include <cstdint>
 #include <map>

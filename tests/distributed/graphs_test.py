@@ -21,7 +21,7 @@ MISTAKES = {
     "nan": rf"stage 'nan' forwarded {PLACES} with a value that is not finite: nan in table 0",
     "refuse": r"stage 'refuse' refused 1000 requests of worker \d in a row, the last one with: a",
     "raw-double": rf"stage 'double' forwarded {PLACES} twice",
-    "raw-throw": r"stage 'throw' ended: its actor threw an exception, which the log",
+    "raw-throw": r"stage 'throw' ended: its actor threw an exception, whose text CAF printed",
     "raw-quit": r"stage 'quit' ended: its actor quit",
     "bad-apply": rf"the keeper of 'sums' failed at {PLACES}: it applies no 40th push, on purpose",
 }

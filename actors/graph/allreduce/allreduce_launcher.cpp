@@ -98,7 +98,7 @@ private:
     locks_ = std::move(made.locks);
     console_.log_in_run_directory(options_, command_);
     console_.say(
-      fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
+      fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
     required(log_events(options_, command_, console_));
     for (const auto& remark : plan_.remarks)
       event(note_of(remark));

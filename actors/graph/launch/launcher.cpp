@@ -138,7 +138,7 @@ private:
     if (!in_one_process()) {
       console_.log_in_run_directory(options_, command_);
       console_.say(
-        fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
+        fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
     }
     required(log_events(options_, command_, console_));
     for (const auto& remark : plan_.remarks)

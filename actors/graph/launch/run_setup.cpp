@@ -128,7 +128,7 @@ std::set<role> roles_here(const run_options& options) {
 result<void> prepare_named(run_options& options, const job_spec& job, const given_values& given,
                            prepared_directories& made) {
   const bool needs_run_directory = options.needs_run_directory();
-  const auto& run = options.run_directory;
+  const std::filesystem::path run = options.run_directory;
   if (needs_run_directory)
     if (auto locked = lock_directory(run, made.locks); !locked)
       return locked.error();
@@ -137,14 +137,13 @@ result<void> prepare_named(run_options& options, const job_spec& job, const give
   if (!options.checkpoint_directory && needs_run_directory) {
     options.checkpoint_directory = run / "checkpoints";
     if (options.mode() != run_mode::processes)
-      made.remarks.push_back("checkpoints in " + options.checkpoint_directory->string());
+      made.remarks.push_back("checkpoints in " + *options.checkpoint_directory);
   }
   if (!options.checkpoint_directory)
     return {};
   auto& checkpoints = *options.checkpoint_directory;
   if (options.resume && !std::filesystem::exists(checkpoints))
-    return {errc::invalid_argument,
-            "no checkpoint to resume from: there is no " + checkpoints.string()};
+    return {errc::invalid_argument, "no checkpoint to resume from: there is no " + checkpoints};
   std::error_code none;
   const bool in_one = needs_run_directory && std::filesystem::equivalent(checkpoints, run, none);
   if (!in_one)
@@ -152,10 +151,10 @@ result<void> prepare_named(run_options& options, const job_spec& job, const give
       return locked.error();
   checkpoints = std::filesystem::absolute(checkpoints);
   if (!options.resume && storage::last_number(checkpoints) != 0)
-    return {errc::invalid_argument, checkpoints.string()
+    return {errc::invalid_argument, checkpoints
                                       + " holds checkpoints of an earlier run: continue it with "
                                         "--resume --checkpoint "
-                                      + checkpoints.string() + ", or choose another directory"};
+                                      + checkpoints + ", or choose another directory"};
   if (auto prepared = prepare_store(options, checkpoints); !prepared)
     return prepared.error();
   if (options.import_file) {
@@ -195,9 +194,10 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
         return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
                                           + table.name
                                           + "' is sparse: use --checkpoint and --resume"};
-  if (options.export_file && options.export_file->extension() == ".npy" && job.tables.size() != 1)
+  if (options.export_file && std::filesystem::path{*options.export_file}.extension() == ".npy"
+      && job.tables.size() != 1)
     return {errc::invalid_argument,
-            "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
+            "--export " + *options.export_file + ": a .npy file holds one tensor and the "
               + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
   return {};
 }
@@ -246,8 +246,8 @@ result<prepared_place> choose_place(const plan& what) {
       return way.error();
     cluster.coordinator = std::move(way->there);
     cluster.listen_host = std::move(way->here);
-    cluster.checkpoint_directory = std::filesystem::absolute(
-      options.checkpoint_directory.value_or(options.run_directory / "checkpoints"));
+    cluster.checkpoint_directory = std::filesystem::absolute(options.checkpoint_directory.value_or(
+      std::filesystem::path{options.run_directory} / "checkpoints"));
     return made;
   }
   const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});

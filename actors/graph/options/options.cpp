@@ -3,6 +3,7 @@
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
+#include "base/log.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"

@@ -6,13 +6,12 @@
 #include "actors/process_name.hpp"
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
-#include "base/log.hpp"
+#include "base/log_sink.hpp"
 #include "serialization/encoding.hpp"
 #include "serialization/job.hpp"
-#include "storage/etcd_client.hpp"
+#include "storage/etcd_address.hpp"
 
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -70,18 +69,18 @@ struct run_options {
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
 
-  std::optional<std::filesystem::path> checkpoint_directory;
+  std::optional<std::string> checkpoint_directory;
   bool resume = false;
 
-  std::optional<std::filesystem::path> report_file;
-  std::optional<std::filesystem::path> events_file; ///< Nullopt: in the run directory.
-  std::optional<std::filesystem::path> export_file;
-  std::optional<std::filesystem::path> import_file;
-  std::optional<std::filesystem::path> record_directory; ///< See recording.hpp.
-  std::optional<std::filesystem::path> replay_directory;
+  std::optional<std::string> report_file;
+  std::optional<std::string> events_file; ///< Nullopt: in the run directory.
+  std::optional<std::string> export_file;
+  std::optional<std::string> import_file;
+  std::optional<std::string> record_directory; ///< See recording.hpp.
+  std::optional<std::string> replay_directory;
   std::optional<double> replay_seconds; ///< Nullopt: the whole trace.
-  std::optional<std::filesystem::path> compare_file;
-  std::filesystem::path run_directory;                   ///< Empty: runs/NAME-TIME-PID.
+  std::optional<std::string> compare_file;
+  std::string run_directory;                   ///< Empty: runs/NAME-TIME-PID.
   troupe::log_level log_level = troupe::log_level::info; ///< Logs lack lines of lower levels.
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
@@ -91,7 +90,7 @@ struct run_options {
   std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
   std::optional<endpoint> join;   ///< The coordinator on another host.
   std::vector<process_name> here; ///< Processes of this host; empty: all.
-  std::optional<std::filesystem::path> tls_directory; ///< Certificates; nullopt: no encryption.
+  std::optional<std::string> tls_directory; ///< Certificates; nullopt: no encryption.
   bool plaintext_on_network = false;                  ///< Lets other hosts join without encryption.
 
   std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
@@ -134,7 +133,7 @@ result<void> validate(const run_options& options);
 /// Checks that the files that are written at the end of the run can be written, and are neither the
 /// same nor one of `inputs`. Errors: invalid_argument, io_failed.
 result<void> check_outputs(const run_options& options,
-                           const std::vector<std::filesystem::path>& inputs = {});
+                           const std::vector<std::string>& inputs = {});
 
 /// Returns the role of this name: "worker", "server" or "coordinator".
 std::optional<role> role_named(std::string_view name);

@@ -284,8 +284,7 @@ result<void> check_text_file(const std::filesystem::path& file) {
 
 } // namespace
 
-result<void> check_outputs(const run_options& options,
-                           const std::vector<std::filesystem::path>& inputs) {
+result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs) {
   std::error_code none;
   std::vector<std::pair<std::string, std::filesystem::path>> outputs;
   if (options.report_file)
@@ -317,11 +316,11 @@ result<void> check_outputs(const run_options& options,
     if (auto known = storage::check_extension(*tensors); !known)
       return known;
     if (std::filesystem::is_directory(*tensors, none))
-      return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
+      return {errc::io_failed, "cannot write " + *tensors + ": it is a directory"};
     if (std::filesystem::is_fifo(*tensors, none))
-      return {errc::io_failed, "cannot write " + tensors->string() + ": it is a pipe"};
+      return {errc::io_failed, "cannot write " + *tensors + ": it is a pipe"};
     // The run writes this file under another name first.
-    return check_creation(tensors->string() + ".check", *tensors);
+    return check_creation(*tensors + ".check", *tensors);
   }
   return {};
 }

@@ -71,7 +71,7 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem)
-    return {errc::io_failed, "cannot make " + directory.string() + ": " + problem.message()};
+    return {errc::io_failed, "cannot make " + directory + ": " + problem.message()};
   return {};
 }
 

@@ -61,7 +61,7 @@ result<void> check_files(const run_options& options, const job_spec& job) {
                                     "with the run's directory of checkpoints"};
   if (options.compare_file && access(options.compare_file->c_str(), R_OK) != 0)
     return {errc::io_failed,
-            "cannot read " + options.compare_file->string() + ": " + std::strerror(errno)};
+            "cannot read " + *options.compare_file + ": " + std::strerror(errno)};
   return check_outputs(options);
 }
 
@@ -173,7 +173,7 @@ result<int> replay_and_compare(const plan& what) {
     const auto differs = difference(from, job, *mine, again);
     if (!differs)
       return differs.error();
-    fmt::print("{} {}{}\n", differs->empty() ? "equal to" : "differs from", from.string(),
+    fmt::print("{} {}{}\n", differs->empty() ? "equal to" : "differs from", from,
                differs->empty() ? "" : ": " + *differs);
     status = differs->empty() ? EXIT_SUCCESS : EXIT_FAILURE;
   }

@@ -29,7 +29,7 @@ run_console::run_console(std::string program, log_sink log)
 
 void run_console::log_in_run_directory(const run_options& options,
                                        const std::vector<std::string>& command) {
-  const auto file = options.run_directory / "logs" / "console.log";
+  const auto file = std::filesystem::path{options.run_directory} / "logs" / "console.log";
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   log_ = [to = log_file{{.file = file, .member = "launcher", .least = options.log_level}}](
@@ -136,7 +136,7 @@ result<void> log_events(const run_options& options, const std::vector<std::strin
     return console.log_events(*options.events_file, command);
   if (options.mode() != run_mode::processes)
     return {};
-  return console.log_events(options.run_directory / "events.jsonl", command);
+  return console.log_events(std::filesystem::path{options.run_directory} / "events.jsonl", command);
 }
 
 bool leave_report(const run_options& options, const std::vector<std::string>& command,

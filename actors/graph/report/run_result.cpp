@@ -33,12 +33,12 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, b
   if (checkpoint == 0) {
     text += "no checkpoint was written";
   } else {
-    const auto path = printable(options.checkpoint_directory.value_or("").string());
+    const auto path = printable(options.checkpoint_directory.value_or(""));
     const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
     text += "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
   }
   if (options.export_file && !exported)
-    text += "; " + printable(options.export_file->string())
+    text += "; " + printable(*options.export_file)
             + " was not written: only a finished run exports parameters";
   return text;
 }
