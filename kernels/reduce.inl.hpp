@@ -23,6 +23,7 @@ struct reduce_block {
   // One phase to load, then one for each halving of the block.
   static constexpr unsigned phases = 9;
   static_assert(block_threads == 1u << (phases - 1));
+  static constexpr std::size_t loads_at_once = 8;
 
   Load load;
   std::size_t count;
@@ -33,7 +34,15 @@ struct reduce_block {
     if (phase == 0) {
       value_type value = load.none();
       const std::size_t stride = std::size_t{blocks} * block_threads;
-      for (std::size_t i = std::size_t{block} * block_threads + thread; i < count; i += stride)
+      std::size_t i = std::size_t{block} * block_threads + thread;
+      for (; i + (loads_at_once - 1) * stride < count; i += loads_at_once * stride) {
+        value_type next[loads_at_once]; // So that all loads begin before one of them is used.
+        for (std::size_t k = 0; k < loads_at_once; ++k)
+          next[k] = load(i + k * stride);
+        for (const value_type& x : next)
+          value = load.combine(value, x);
+      }
+      for (; i < count; i += stride)
         value = load.combine(value, load(i));
       memory.values[thread] = value;
       return;

@@ -113,15 +113,32 @@ program::program(std::string name, std::string description)
 
 program::~program() = default;
 
+template <class Declare>
+void program::declared(const std::string& name, Declare declare) {
+  try {
+    // CLI11 itself compares only the options of one group.
+    for (const auto& one : CLI::detail::split(name, ','))
+      if (command_line_->get_option_no_throw(one))
+        throw CLI::OptionAlreadyAdded{one};
+    declare();
+  } catch (const CLI::OptionAlreadyAdded&) {
+    mistakes_.push_back(fmt::format("the program declares {}, which is an option already", name));
+  } catch (const CLI::Error& problem) {
+    mistakes_.push_back(fmt::format("the program declares {}: {}", name, problem.what()));
+  }
+}
+
 void program::option(const std::string& name, std::string& value, const std::string& help) {
-  command_line_->add_option(name, value, help)->capture_default_str();
+  declared(name, [&] { command_line_->add_option(name, value, help)->capture_default_str(); });
 }
 
 void program::option(const std::string& name, std::uint64_t& value, const std::string& help,
                      std::uint64_t least, std::uint64_t greatest) {
-  command_line_->add_option(name, value, help)
-    ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
-    ->capture_default_str();
+  declared(name, [&] {
+    command_line_->add_option(name, value, help)
+      ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
+      ->capture_default_str();
+  });
 }
 
 void program::option(const std::string& name, double& value, const std::string& help, double least,
@@ -132,30 +149,34 @@ void program::option(const std::string& name, double& value, const std::string& 
     return fits ? std::string{}
                 : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
   };
-  command_line_->add_option(name, value, help)
-    ->check(CLI::Validator{in_range, fmt::format("{}..{}", least, greatest)})
-    ->capture_default_str();
+  declared(name, [&] {
+    command_line_->add_option(name, value, help)
+      ->check(CLI::Validator{in_range, fmt::format("{}..{}", least, greatest)})
+      ->capture_default_str();
+  });
 }
 
 void program::option(const std::string& name, std::string& value, const std::string& help,
                      const std::vector<std::string>& choices) {
-  command_line_->add_option(name, value, help)
-    ->check(CLI::Validator{[choices](const std::string& text) {
-                             return std::ranges::find(choices, text) != choices.end()
-                                      ? std::string{}
-                                      : fmt::format("{} is none of {}", quote(text),
-                                                    fmt::join(choices, ", "));
-                           },
-                           ""})
-    ->capture_default_str();
+  const auto is_choice = [choices](const std::string& text) {
+    return std::ranges::find(choices, text) != choices.end()
+             ? std::string{}
+             : fmt::format("{} is none of {}", quote(text), fmt::join(choices, ", "));
+  };
+  declared(name, [&] {
+    command_line_->add_option(name, value, help)
+      ->check(CLI::Validator{is_choice, ""})
+      ->capture_default_str();
+  });
 }
 
 void program::flag(const std::string& name, bool& value, const std::string& help) {
-  command_line_->add_flag(name, value, help);
+  declared(name, [&] { command_line_->add_flag(name, value, help); });
 }
 
 void program::function(const std::string& name, const function_spec& what) {
-  functions_[name] = what;
+  if (!functions_.emplace(name, what).second)
+    mistakes_.push_back(fmt::format("the program has two server functions '{}'", name));
 }
 
 CLI::App& program::command_line() { return *command_line_; }
@@ -166,6 +187,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   if (const auto enough = prepare_stacks(); !enough)
     return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // Its file is named "exe".
+  if (!mistakes_.empty())
+    return complain(name_, mistakes_.front(), EXIT_FAILURE);
   try {
     // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)

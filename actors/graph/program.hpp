@@ -33,7 +33,8 @@ public:
   ~program();
 
   /// Declares an option of the program's own; `value` now is its default. The options of run() are
-  /// declared already (options.hpp). Borrowed: `value`, until run() returns.
+  /// declared already (options.hpp), and run() refuses a name that is declared twice. Borrowed:
+  /// `value`, until run() returns.
   void option(const std::string& name, std::string& value, const std::string& help);
   /// Declares an option with a whole number from `least` to `greatest`.
   void option(const std::string& name, std::uint64_t& value, const std::string& help,
@@ -61,9 +62,14 @@ public:
   int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
 
 private:
+  /// Calls `declare`, which adds option `name`, and remembers a mistake in it.
+  template <class Declare>
+  void declared(const std::string& name, Declare declare);
+
   std::string name_;
   run_options options_;
   server_functions functions_;
+  std::vector<std::string> mistakes_; ///< Lines with which run() refuses to start.
   std::string child_;
   std::unique_ptr<CLI::App> command_line_;
 };

@@ -40,13 +40,13 @@ struct query {
 /// The server sends no status during apply(), read() and save(), and 5 s of silence count as its
 /// death. So each of these calls must be shorter.
 ///
-/// Each function may throw: the job then stops with the text.
+/// Each function may throw: the job then stops with the text and the function's name.
 class keeper {
 public:
   virtual ~keeper() = default;
   virtual void apply(const update& what, const node_notes& notes) = 0;
   /// Fills f32 arrays, one for each table: whole for a dense table, or f32[keys, width]. An array
-  /// is empty if its table was not asked for.
+  /// is empty if its table was not asked for. Each number must be finite: else the job stops.
   virtual void read(const query& what, mutable_tensors values) = 0;
   /// Returns the whole state, at most 1 GiB. It is one part of a checkpoint with the batches that
   /// it has.

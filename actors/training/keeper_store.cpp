@@ -35,7 +35,8 @@ result<void> check_rows(const job_spec& job, const row_keys& rows) {
 } // namespace
 
 template <class Call>
-result<void> keeper_store::guarded(Call call, const push_request* push) const {
+result<void> keeper_store::guarded(const char* function, Call call,
+                                   const push_request* push) const {
   if (!broken_.text.empty())
     return broken_;
   try {
@@ -45,8 +46,8 @@ result<void> keeper_store::guarded(Call call, const push_request* push) const {
     const auto at = push ? fmt::format(" at batch {} of worker {}", push->step.batch.value,
                                        push->step.worker.value)
                          : "";
-    broken_ = {errc::contract_broken,
-               fmt::format("the keeper of '{}' failed{}: {}", how_.node, at, exception_text())};
+    broken_ = {errc::contract_broken, fmt::format("the keeper of '{}' failed in {}(){}: {}",
+                                                  how_.node, function, at, exception_text())};
     return broken_;
   }
 }
@@ -56,15 +57,17 @@ result<std::shared_ptr<value_store>> keeper_store::made(const job_spec& job,
                                                         const keeper_options& how,
                                                         std::shared_ptr<buffer_pool> pool) {
   std::shared_ptr<keeper_store> store{new keeper_store{job, how, std::move(pool)}};
-  const auto done = store->guarded([&] {
+  auto done = store->guarded("make", [&] {
     store->keeper_ = how.make();
     if (!store->keeper_)
-      throw std::runtime_error{"own_store::make made no keeper"};
-    if (images.empty())
-      return;
-    const auto& saved = images.front().blocks.at(0);
-    store->keeper_->load({reinterpret_cast<const std::byte*>(saved.values.get()), saved.steps});
+      throw std::runtime_error{"it returned no keeper"};
   });
+  if (done && !images.empty()) {
+    const auto& saved = images.front().blocks.at(0);
+    done = store->guarded("load", [&] {
+      store->keeper_->load({reinterpret_cast<const std::byte*>(saved.values.get()), saved.steps});
+    });
+  }
   if (!done)
     return done.error();
   return std::shared_ptr<value_store>{std::move(store)};
@@ -148,6 +151,7 @@ result<void> keeper_store::apply(const push_request& push) {
     gradients[x.where.table.value] = {x.values.get(), x.where.floats()};
   }
   return guarded(
+    "apply",
     [&] {
       keeper_->apply({.batch = push.step.batch,
                       .worker = push.step.worker,
@@ -176,7 +180,14 @@ result<pull_reply> keeper_store::answer(const pull_request& pull,
     make(rows.table.value, rows.floats());
     keys[rows.table.value] = rows.span();
   }
-  if (auto done = guarded([&] { keeper_->read({keys}, values); }); !done)
+  const auto done = guarded("read", [&] {
+    keeper_->read({keys}, values);
+    for (std::size_t table = 0; table < values.size(); ++table)
+      if (const auto at = kernels::first_non_finite(values[table]); at < values[table].size())
+        throw std::runtime_error{fmt::format("a value is not finite: {} in table '{}'",
+                                             values[table][at], job_.tables[table].name)};
+  });
+  if (!done)
     return done.error();
   pull_reply answer;
   for (const auto& where : pull.ranges) {
@@ -197,10 +208,10 @@ result<pull_reply> keeper_store::answer(const pull_request& pull,
 
 std::vector<partition_image> keeper_store::pin(const std::vector<shard_partition>& partitions) {
   std::vector<std::byte> saved;
-  const auto done = guarded([&] {
+  const auto done = guarded("save", [&] {
     saved = keeper_->save();
     if (saved.size() > saved_bytes_max)
-      throw std::length_error{"save() returned more than 1 GiB"};
+      throw std::length_error{"it returned more than 1 GiB"};
   });
   if (!done)
     saved.clear();

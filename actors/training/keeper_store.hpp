@@ -49,9 +49,10 @@ private:
   keeper_store(const job_spec& job, const keeper_options& how, std::shared_ptr<buffer_pool> pool)
       : job_(job), how_(how), pool_(std::move(pool)) {}
 
-  /// Calls a function of the keeper. `push`: the one to name if the keeper throws, or null.
+  /// Calls a function of the keeper. If it throws, the failure names `function`, and `push` unless
+  /// it is null.
   template <class Call>
-  result<void> guarded(Call call, const push_request* push = nullptr) const;
+  result<void> guarded(const char* function, Call call, const push_request* push = nullptr) const;
   result<void> check(const range& where) const;
   result<void> apply(const push_request& push);
 

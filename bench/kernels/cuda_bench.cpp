@@ -64,6 +64,14 @@ public:
     return made;
   }
 
+  /// Returns floats of `least` to `least` + 1 in any order: a device may be faster with zeros.
+  device_memory<float> any_floats(std::size_t count, float least = -0.5f) {
+    std::vector<float> any(count);
+    for (float& x : any)
+      x = static_cast<float>(random_()) * 0x1p-32f + least;
+    return upload(any);
+  }
+
   bench::row measure(const std::string& name, std::size_t bytes, std::size_t calls,
                      const std::function<void()>& enqueue) {
     const auto from = floats(bytes / 8), to = floats(bytes / 8);
@@ -107,12 +115,13 @@ private:
   std::size_t rounds_;
   owned_stream stream_;
   owned_event begin_, end_;
+  std::mt19937 random_{42};
 };
 
 /// Measures the kernels that turn floats into fewer bits, and back.
 void measure_compression(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
                          std::uint32_t device, std::size_t count, std::size_t calls) {
-  const auto x = at.floats(count), y = at.floats(count);
+  const auto x = at.any_floats(count), y = at.floats(count);
   const auto halves = must(make_memory<std::uint16_t>(on, device, count));
   const auto eighths = must(make_memory<std::int8_t>(on, device, count));
   const auto bits = must(make_memory<std::uint8_t>(on, device, count / 8));
@@ -143,11 +152,7 @@ void measure_compression(std::vector<bench::row>& rows, device_bench& at, device
 void measure_picks(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
                    std::uint32_t device, std::size_t count, std::size_t calls) {
   const std::size_t k = count / 100;
-  std::mt19937 random{42};
-  std::vector<float> any(count); // Equal floats would all be counted in one place.
-  for (float& x : any)
-    x = static_cast<float>(random()) * 0x1p-31f - 1.0f;
-  const auto x = at.upload(any), y = at.floats(count), values = at.floats(k);
+  const auto x = at.any_floats(count), y = at.floats(count), values = at.floats(k);
   const auto places = must(make_memory<std::uint32_t>(on, device, k));
   const auto scratch = must(make_memory<std::uint32_t>(on, device, kernels::top_k_scratch(count)));
   const kernels::stream& stream = at.stream();
@@ -166,7 +171,8 @@ void measure_picks(std::vector<bench::row>& rows, device_bench& at, device_platf
 std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, bool full) {
   device_bench at{on, device, full ? 21u : 3u};
   const std::size_t count = full ? 64u << 20 : 4u << 10, calls = full ? 10 : 1;
-  const auto weights = at.floats(count), gradient = at.floats(count), state = at.floats(2 * count);
+  const auto weights = at.any_floats(count), gradient = at.any_floats(count);
+  const auto total = at.floats(count);
   const auto partials = must(make_memory<double>(on, device, kernels::partials_max));
   const auto indices = must(make_memory<std::uint64_t>(on, device, kernels::partials_max));
   const auto result = must(make_memory<double>(on, device, 1));
@@ -175,10 +181,11 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
   std::vector<bench::row> rows;
   const auto step = [&](const char* name, optimizer_kind kind) {
     const std::size_t states = kernels::state_per_weight(kind);
-    const auto used = state.span().first(states * count);
-    rows.push_back(at.measure(name, 4 * count * (3 + 2 * states), calls, [&, used, kind] {
-      kernels::optimizer_step(at.stream(), weights.span(), used, weights.span(), used,
-                              gradient.span(), {.kind = kind, .step = 9}, flag.data());
+    const auto state = at.any_floats(states * count, 0.0f); // Sums of squares are not negative.
+    rows.push_back(at.measure(name, 4 * count * (3 + 2 * states), calls, [&] {
+      kernels::optimizer_step(at.stream(), weights.span(), state.span(), weights.span(),
+                              state.span(), gradient.span(), {.kind = kind, .step = 9},
+                              flag.data());
     }));
   };
   step("sgd", optimizer_kind::sgd);
@@ -192,17 +199,19 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
                             [&] { kernels::add(at.stream(), weights.span(), gradient.span()); }));
   const std::span<const float> inputs[] = {weights.span(), gradient.span()};
   rows.push_back(at.measure("sum of 2", 12 * count, calls,
-                            [&] { kernels::sum(at.stream(), state.span().first(count), inputs); }));
+                            [&] { kernels::sum(at.stream(), total.span(), inputs); }));
   rows.push_back(at.measure("axpy", 12 * count, calls, [&] {
     kernels::axpy(at.stream(), weights.span(), 0.5f, gradient.span());
   }));
   rows.push_back(at.measure("scale", 8 * count, calls,
-                            [&] { kernels::scale(at.stream(), weights.span(), 0.5f); }));
+                            [&] { kernels::scale(at.stream(), weights.span(), -1.0f); }));
   rows.push_back(at.measure("clip", 8 * count, calls,
                             [&] { kernels::clip(at.stream(), weights.span(), 0.5f); }));
   const auto some = partials.span().first<kernels::partials_max>();
+  float norm = 0.5f;
   rows.push_back(at.measure("clip_by_norm", 12 * count, calls, [&] {
-    kernels::clip_by_norm(at.stream(), weights.span(), 0.5f, some, state.data());
+    norm *= 0.9f; // So that the vector is too long each time.
+    kernels::clip_by_norm(at.stream(), weights.span(), norm, some, total.data());
   }));
   rows.push_back(at.measure("dot", 8 * count, calls, [&] {
     kernels::dot(at.stream(), weights.span(), gradient.span(), some, result.data());

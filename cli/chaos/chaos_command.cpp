@@ -109,7 +109,7 @@ void check(const chaos_options& options) {
   if (sync->mode == consistency_mode::bsp && !std::has_single_bit(options.faults.workers))
     wrong("--workers", "a mean of bsp is exact only of 1, 2, 4, 8, ... workers");
   if (kinds_of(options.faults).empty())
-    wrong("chaos", "no faults: --kill, --stop, --partition, --full-disk, --flip, one or more");
+    throw CLI::RequiredError{"one of --kill, --stop, --partition, --full-disk, --flip"};
   const std::chrono::seconds asked{options.seconds};
   if (const auto needed = options.faults_of_each() * round_time(options.faults); asked < needed)
     wrong("--seconds", fmt::format("{} s are too short for {} kinds of faults, each {} or more: "

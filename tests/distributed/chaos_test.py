@@ -140,7 +140,7 @@ class ChaosTest(unittest.TestCase):
 
     def test_bad_input_gets_one_line(self):
         for words, line in (
-                ((), "no faults: --kill, --stop, --partition, --full-disk, --flip"),
+                ((), "one of --kill, --stop, --partition, --full-disk, --flip is required"),
                 (("--kill", "--replicas", 4), "4 replicas need as many --servers, not 3"),
                 (("--kill", "--sync", "hogwild"), "hogwild is one process"),
                 (("--kill", "--sync", "typo"), "typo"),

@@ -23,7 +23,7 @@ MISTAKES = {
     "raw-double": rf"stage 'double' forwarded {PLACES} twice",
     "raw-throw": r"stage 'throw' ended: its actor threw an exception, whose text CAF printed",
     "raw-quit": r"stage 'quit' ended: its actor quit",
-    "bad-apply": rf"the keeper of 'sums' failed at {PLACES}: it applies no 40th push, on purpose",
+    "bad-apply": rf"the keeper of 'sums' failed in apply\(\) at {PLACES}: it applies no 40th push, on purpose",
 }
 SILENT = rf"stage 'silent' held {PLACES} for more than 10 s, like the 2 requests of this worker"
 
@@ -203,7 +203,7 @@ class OwnStore(GraphTest):
                 self.assertIn(line, self.refused(*words, status=2, processes=False, name=name))
 
     def test_a_keeper_that_cannot_save_ends_the_job(self):
-        said = "the keeper of 'sums' failed: it saves nothing, on purpose\n"
+        said = "the keeper of 'sums' failed in save(): it saves nothing, on purpose\n"
         for samples in (4000, 100):  # During training, and with the last checkpoint.
             with self.subTest(samples):
                 line = self.refused("--graph", "bad-save", "--samples", samples, "--workers", 4,
@@ -214,8 +214,8 @@ class OwnStore(GraphTest):
         line = self.refused("--graph", "bad-load", "--samples", 4000, "--checkpoint-every",
                             "300ms", *cluster.slow([6] * 4), "--kill", "server:0@1.2",
                             common=(*SIZE, "--workers", 4))
-        self.assertEqual(line, "count_batches: server 0: the keeper of 'sums' failed: it loads no "
-                         "checkpoint, on purpose\n")
+        self.assertEqual(line, "count_batches: server 0: the keeper of 'sums' failed in load(): it "
+                         "loads no checkpoint, on purpose\n")
 
 
 class OtherWays(GraphTest):

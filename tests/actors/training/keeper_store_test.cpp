@@ -183,9 +183,10 @@ TEST_CASE("a keeper that refuses a state is named, as is one that throws") {
     f.job, images, {[] { return std::make_unique<summing>(3); }, "sums"}, f.pool);
   REQUIRE(!refused);
   CHECK(refused.error()
-        == failure{errc::contract_broken, "the keeper of 'sums' failed: other elements"});
-  const failure broken{errc::contract_broken,
-                       "the keeper of 'sums' failed at batch 13 of worker 0: an unlucky batch"};
+        == failure{errc::contract_broken, "the keeper of 'sums' failed in load(): other elements"});
+  const failure broken{
+    errc::contract_broken,
+    "the keeper of 'sums' failed in apply() at batch 13 of worker 0: an unlucky batch"};
   const auto first = f.apply(f.push(13, 0, elements));
   REQUIRE(!first);
   CHECK(first.error() == broken);
@@ -202,7 +203,7 @@ TEST_CASE("a maker that makes no keeper is named") {
   const auto made =
     keeper_store::made(f.job, {}, {[] { return std::unique_ptr<keeper>{}; }, "sums"}, f.pool);
   REQUIRE_FALSE(made);
-  CHECK(made.error().text == "the keeper of 'sums' failed: own_store::make made no keeper");
+  CHECK(made.error().text == "the keeper of 'sums' failed in make(): it returned no keeper");
 }
 
 TEST_CASE("a keeper that cannot save gives nothing to keep") {
@@ -211,7 +212,21 @@ TEST_CASE("a keeper that cannot save gives nothing to keep") {
   f.inner->can_save = false;
   f.store->pin({{{0}, 1, {}}});
   REQUIRE(f.store->defect() != nullptr);
-  CHECK(f.store->defect()->text == "the keeper of 'sums' failed: the disk of the keeper is full");
+  CHECK(f.store->defect()->text
+        == "the keeper of 'sums' failed in save(): the disk of the keeper is full");
+}
+
+TEST_CASE("a keeper that gives out a value that is not finite is named") {
+  fixture f;
+  f.inner->sums[7] = std::numeric_limits<float>::quiet_NaN();
+  pull_request asked;
+  asked.ranges = {{{0}, 0, 1}};
+  const failure broken{
+    errc::contract_broken,
+    "the keeper of 'sums' failed in read(): a value is not finite: nan in table 'sums'"};
+  CHECK(f.store->answer(asked, {}).error() == broken);
+  REQUIRE(f.store->defect() != nullptr);
+  CHECK(*f.store->defect() == broken);
 }
 
 TEST_CASE("a push that is not finite never reaches the keeper, which goes on") {

@@ -1,0 +1,73 @@
+#include "actors/graph/program.hpp"
+
+#include "doctest/doctest.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+namespace program_test {
+
+using namespace troupe;
+
+/// Returns what `call` writes to standard error.
+std::string errors_of(const std::function<void()>& call) {
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  std::fflush(stderr);
+  const int before = dup(STDERR_FILENO);
+  REQUIRE(dup2(fileno(file), STDERR_FILENO) == STDERR_FILENO);
+  call();
+  std::fflush(stderr);
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::string text(4096, '\0');
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
+}
+
+/// Runs a program that `declare` completed, and returns its line of error.
+std::string refused(const std::function<void(program&)>& declare) {
+  return errors_of([&] {
+    program tried{"tried", "A program with a mistake"};
+    declare(tried);
+    char name[] = "tried";
+    char* words[] = {name, nullptr};
+    const auto nothing = [](const run_options&) {
+      FAIL("the graph is described");
+      return graph{};
+    };
+    CHECK(tried.run(1, words, nothing) == 1);
+  });
+}
+
+TEST_CASE("a name that a program declares twice is refused before anything runs") {
+  std::uint64_t count = 1;
+  std::string text;
+  bool flag = false;
+  CHECK(refused([&](program& x) { x.option("--epochs", count, "Passes"); })
+        == "tried: the program declares --epochs, which is an option already\n");
+  CHECK(refused([&](program& x) {
+          x.option("--shape", text, "A shape");
+          x.flag("--shape", flag, "Whether there is a shape");
+        })
+        == "tried: the program declares --shape, which is an option already\n");
+  CHECK(refused([&](program& x) {
+          x.function("mean/1", {});
+          x.function("mean/1", {});
+        })
+        == "tried: the program has two server functions 'mean/1'\n");
+}
+
+TEST_CASE("a name that no option can have is refused") {
+  std::string text;
+  CHECK(refused([&](program& x) { x.option("-word", text, "A word"); })
+        == "tried: the program declares -word: Invalid one char name: -word\n");
+}
+
+} // namespace program_test
