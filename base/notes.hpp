@@ -17,14 +17,14 @@ namespace troupe {
 /// A count or a line of a program's own code: of a trainer, a stage or a keeper.
 struct program_note {
   std::string name;        ///< "privacy.clipped"; of a line: "privacy: what it says".
-  std::uint64_t count = 0; ///< Of a line: how often it was written.
+  std::uint64_t count = 0; ///< The sum of a count, or the times that a line was written.
   bool is_line = false;
 
   bool operator==(const program_note&) const = default;
 };
-constexpr std::size_t program_notes_max = 64;       ///< Of one process.
+constexpr std::size_t program_notes_max = 64;       ///< Notes of one process.
 constexpr std::size_t program_counts_max = 31;      ///< Counts of one process, and also lines.
-constexpr std::size_t program_note_bytes_max = 800; ///< Of a name.
+constexpr std::size_t program_note_bytes_max = 800; ///< Bytes of a name.
 
 /// The notes of one process. Any thread may call it.
 class program_notes {

@@ -125,7 +125,7 @@ struct table_spec {
   /// dense: the file that has the first values, in place of `init`. A program sets it; a job has
   /// their checksum instead.
   std::optional<values_file> values = {};
-  /// Of the first values if a file had them, else 0. A program leaves it out.
+  /// Checksum of the first values if a file had them, else 0. A program leaves it out.
   std::uint32_t values_checksum = 0;
 
   bool is_sparse() const { return kind == table_kind::sparse; }
@@ -158,15 +158,15 @@ struct job_spec {
   /// A keeper of the program has the values. Then there is one server with one partition, all
   /// tables are asp, and their optimisers are not used.
   bool own_store = false;
-  std::uint64_t samples = 0; ///< Samples of one pass.
-  /// Samples of one batch; the last batch of a pass may be smaller.
+  std::uint64_t samples = 0; ///< Samples of one epoch.
+  /// Samples of one batch; the last batch of an epoch may be smaller.
   std::uint32_t batch_samples = 64;
   std::uint64_t epochs = 1;
   std::vector<table_spec> tables;
 
   std::uint32_t chain_count() const { return chains == 0 ? servers : chains; }
   std::uint64_t batches_per_epoch() const;
-  std::uint64_t batches() const; ///< Of all passes.
+  std::uint64_t batches() const; ///< The batches of all epochs.
   bool operator==(const job_spec&) const = default;
 };
 
@@ -178,10 +178,10 @@ const char* defect_of(const optimizer_spec& x);
 
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
 /// covers the name, seed, partitions, batch size and samples, and whether a keeper has the values.
-/// Of tables it covers shapes, optimiser kinds (of a server function also name, parameters and
-/// state), whether they are frozen, and the checksums of values from files; for bsp tables, also
-/// the number of slots. It excludes the number of servers, replicas, chains, passes, backup workers
-/// and asp workers, and rates and durability.
+/// It covers shapes and optimiser kinds of tables, and whether they are frozen. It covers the
+/// checksums of values from files, the number of slots of bsp tables, and the name, parameters and
+/// state of server functions. It excludes the number of servers, replicas, chains, epochs, backup
+/// workers and asp workers, and rates and durability.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.
@@ -193,8 +193,8 @@ bool any_frozen(const job_spec& job);
 /// Returns whether the first values of some table are from a file.
 bool any_from_file(const job_spec& job);
 
-/// Returns the bsp clock, counted over all passes, that has `batch` as a slot. Clock t of a pass
-/// has the slots tW .. min(tW + W, batches_per_epoch) - 1 of that pass.
+/// Returns the bsp clock, counted over all epochs, that has `batch` as a slot. Clock t of an epoch
+/// has the slots tW .. min(tW + W, batches_per_epoch) - 1 of that epoch.
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch);
 /// Returns the first batch of a bsp clock, and one past its last.
 batch_id bsp_first(const job_spec& job, std::uint64_t clock);

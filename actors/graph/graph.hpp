@@ -69,11 +69,12 @@ public:
     stage_list stages = {};
     std::optional<std::string> store = {}; ///< Nullopt: into() was not called.
   };
+  /// A node with its name.
   template <class Node>
   struct named {
     std::string name;
     Node what;
-    edge path = {}; ///< Of a source.
+    edge path = {}; ///< The path of a source; unused for a store.
   };
 
   /// Adds a node. `name`: unique, of the characters [a-z0-9_], at most `node_name_max`.
@@ -96,9 +97,9 @@ public:
   result<void> validate() const;
 
   const std::vector<named<any_store>>& stores() const { return stores_; }
-  const std::vector<named<workers>>& sources() const { return workers_; }
+  const std::vector<named<workers>>& worker_nodes() const { return workers_; }
   const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
-  const std::string& data() const { return data_; }
+  const std::string& dataset_id() const { return data_; }
   const std::vector<std::string>& remarks() const { return remarks_; }
   const std::vector<std::string>& files() const { return files_; }
 
@@ -124,7 +125,7 @@ private:
   std::string data_;
   std::vector<std::string> remarks_;
   std::vector<std::string> files_;
-  std::vector<std::string> names_; ///< Of nodes and stages that programs named.
+  std::vector<std::string> names_; ///< Names of nodes and stages, each of which is unique.
   std::string mistake_;            ///< The first mistake that no later call can correct.
 };
 

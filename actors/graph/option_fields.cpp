@@ -64,7 +64,7 @@ constexpr std::array known_fields{
   option_field{"--reads", "servers", "reads", in_servers<&servers::reads>},
   option_field{"--checkpoint-every", "checkpoints", "interval", is_same_period},
   option_field{"--checkpoint-keep", "checkpoints", "keep", is_same_keep},
-  option_field{"--checkpoint-scrub", "servers", "scrub_interval",
+  option_field{"--checkpoint-scrub", "checkpoints", "scrub_interval",
                in_servers<&servers::scrub_interval>},
   option_field{"--sync", "tables", "sync", is_sync_of_a_table},
   option_field{"--optimizer", "tables", "optimizer.kind", in_a_table<&optimizer_spec::kind>},

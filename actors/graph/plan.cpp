@@ -29,10 +29,18 @@ void settle_frozen(std::vector<table_spec>& tables) {
   }
 }
 
+/// Returns the consistency that keeps workers closest together.
+consistency strictest_of(const std::vector<table_spec>& tables) {
+  const auto rank = [](const table_spec& x) {
+    return x.sync.mode == consistency_mode::bsp ? 0 : x.sync.mode == consistency_mode::ssp ? 1 : 2;
+  };
+  return std::ranges::min(tables, {}, rank).sync;
+}
+
 /// Writes the nodes of the graph over those of the command line.
 void take_nodes(const graph& described, plan& made) {
   const auto& store = described.stores().front();
-  const auto& source = described.sources().front();
+  const auto& source = described.worker_nodes().front();
   auto& options = made.options;
   made.store_name = store.name;
   made.job.tables = store.what.tables();
@@ -45,7 +53,7 @@ void take_nodes(const graph& described, plan& made) {
     for (auto& table : made.job.tables)
       table.sync = {consistency_mode::bsp, 0};
   settle_frozen(made.job.tables);
-  options.sync = made.job.tables.front().sync;
+  options.sync = strictest_of(made.job.tables);
   made.make_keeper = store.what.keeper();
   made.keeper_takes_sums = store.what.keeper_takes_sums();
   if (made.has_servers()) {
@@ -92,7 +100,8 @@ result<void> name_processes(plan& made) {
 void fill_job(const graph& described, plan& made) {
   const auto& options = made.options;
   auto& job = made.job;
-  job.name = described.data().empty() ? made.program : made.program + " on " + described.data();
+  job.name =
+    described.dataset_id().empty() ? made.program : made.program + " on " + described.dataset_id();
   job.seed = options.seed;
   job.own_store = made.store == store_kind::own_store;
   job.partitions = job.own_store ? 1 : options.partitions;
@@ -164,55 +173,79 @@ result<void> check_values(const plan& what) {
   return {};
 }
 
-std::uint64_t unsigned_of(std::int64_t x) { return x < 0 ? 0 : static_cast<std::uint64_t>(x); }
+std::int64_t signed_of(std::uint64_t x) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(x, std::int64_t{1} << 62));
+}
 
 /// Checks fields that a program may set to any value; the command line checks its own.
-result<void> check_ranges(const plan& what) {
-  const auto& store = what.options.servers;
-  const auto& source = what.options.workers;
+result<void> check_ranges(const plan& made) {
+  const auto& store = made.options.servers;
+  const auto& source = made.options.workers;
   struct field {
     const std::string& node;
     const char* name;
-    std::uint64_t value, least, greatest;
+    std::int64_t value, least, greatest;
   };
+  constexpr std::int64_t milliseconds_max = 60'000'000'000'000; // As long as --checkpoint-every.
   const field checked[] = {
-    {what.store_name, "servers::count", store.count, 1, 256},
-    {what.store_name, "servers::replicas", store.replicas, 1, 16},
-    {what.store_name, "servers::shards", store.shards, 0, 4096},
-    {what.store_name, "servers::apply_batch", store.apply_batch, 1, 1024},
-    {what.store_name, "checkpoint_options::keep", store.checkpoints.keep, 1, 1000},
-    {what.workers_name, "workers::count", source.count, 1, 1024},
-    {what.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
-    {what.workers_name, "workers::ahead", source.ahead, 0, 2},
-    {what.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
-    {what.store_name, "supervision::crashes_max", unsigned_of(store.on_death.crashes_max), 1, 1000},
-    {what.workers_name, "supervision::crashes_max", unsigned_of(source.on_death.crashes_max), 1,
-     1000},
-    {what.store_name, "supervision::window", unsigned_of(store.on_death.window.count()), 1,
-     1'000'000},
-    {what.workers_name, "supervision::window", unsigned_of(source.on_death.window.count()), 1,
-     1'000'000},
+    {made.store_name, "servers::count", store.count, 1, 256},
+    {made.store_name, "servers::replicas", store.replicas, 1, 16},
+    {made.store_name, "servers::shards", store.shards, 0, 4096},
+    {made.store_name, "servers::apply_batch", signed_of(store.apply_batch), 1, 1024},
+    {made.store_name, "servers::scrub_interval", store.scrub_interval.count(), 0, milliseconds_max},
+    {made.store_name, "checkpoint_options::interval", store.checkpoints.interval.count(), 0,
+     milliseconds_max},
+    {made.store_name, "checkpoint_options::keep", signed_of(store.checkpoints.keep), 1, 1000},
+    {made.workers_name, "workers::count", source.count, 1, 1024},
+    {made.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
+    {made.workers_name, "workers::ahead", source.ahead, 0, 2},
+    {made.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
+    {made.store_name, "supervision::crashes_max", store.on_death.crashes_max, 1, 1000},
+    {made.workers_name, "supervision::crashes_max", source.on_death.crashes_max, 1, 1000},
+    {made.store_name, "supervision::window", store.on_death.window.count(), 1, 1'000'000},
+    {made.workers_name, "supervision::window", source.on_death.window.count(), 1, 1'000'000},
   };
   for (const auto& [node, name, value, least, greatest] : checked)
     if (value < least || value > greatest)
       return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
                                                   name, value, least, greatest)};
+  if (!(source.straggler_time_scale >= 1 && source.straggler_time_scale <= 20))
+    return {errc::invalid_argument,
+            fmt::format("{}: workers::straggler_time_scale is {}, which is not from 1 to 20",
+                        made.workers_name, source.straggler_time_scale)};
   if (store.on_death.then == outcome::leave_out)
     return {errc::invalid_argument,
-            what.store_name
+            made.store_name
               + ": a job cannot go on without a part of its tables, so on_death.then "
                 "must be fail_job"};
-  if (source.on_death.then == outcome::leave_out && what.store == store_kind::all_reduce)
+  if (source.on_death.then == outcome::leave_out && made.store == store_kind::all_reduce)
     return {errc::invalid_argument,
-            what.workers_name
+            made.workers_name
               + ": an all-reduce waits for all workers, so on_death.then must be "
                 "fail_job"};
-  for (const auto& table : what.job.tables)
-    if (what.has_servers() && table.sync.mode == consistency_mode::hogwild)
+  if (made.store == store_kind::all_reduce
+      && (source.per_process > 1 || source.backups > 0 || source.delta_pulls))
+    return {errc::invalid_argument,
+            made.workers_name
+              + ": an all-reduce has a process for each worker, which pulls nothing: leave "
+                "per_process, backups and delta_pulls out"};
+  for (const auto& table : made.job.tables)
+    if (made.store == store_kind::all_reduce && table.is_sparse())
+      return {errc::invalid_argument,
+              fmt::format("--sync allreduce sends whole gradients, and table '{}' is sparse: use "
+                          "--sync bsp with servers",
+                          table.name)};
+  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
+  if (made.options.record_directory && any_bsp(made.job)
+      && !std::ranges::all_of(made.job.tables, is_bsp))
+    return {errc::invalid_argument,
+            "--record knows jobs of which all tables are bsp, or none: leave it out"};
+  for (const auto& table : made.job.tables)
+    if (made.has_servers() && table.sync.mode == consistency_mode::hogwild)
       return {errc::invalid_argument,
               fmt::format("{} is made of servers, and its table '{}' is hogwild: use "
                           "troupe::shared_memory",
-                          what.store_name, table.name)};
+                          made.store_name, table.name)};
   return {};
 }
 
@@ -263,6 +296,21 @@ result<void> check_path(const plan& what) {
       if (!(wanted->lost >= 0 && wanted->lost < 1 && wanted->repeated >= 0 && wanted->repeated < 1
             && wanted->delay >= 0ms && wanted->delay <= 5s))
         return wrong("faults: shares are from 0 to below 1, and the delay is at most 5 s");
+    if (const auto* const wanted = each.get<reduce>();
+        wanted && (wanted->wait < 0ms || wanted->wait > 5s))
+      return wrong("reduce::wait is not from 0 to 5 s");
+    if (const auto* const wanted = each.get<compress>()) {
+      if (wanted->pulls > encoding::int8)
+        return wrong(fmt::format("compress::pulls is {}, which cannot have whole values: use f32, "
+                                 "fp16, bf16 or int8",
+                                 to_string(wanted->pulls)));
+      for (const auto& [table, how] : wanted->pushes)
+        if ((how.how == encoding::topk || how.how == encoding::randomk)
+            && !(how.fraction > 0 && how.fraction <= 1))
+          return wrong(fmt::format("compress::pushes: {} sends {} of the elements, which is not "
+                                   "above 0 and at most 1",
+                                   to_string(how.how), how.fraction));
+    }
     if (!of_trainer && !what.has_servers())
       return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
                                "servers: leave {} out",
@@ -291,7 +339,7 @@ result<void> check_steps(const plan& what) {
   return {};
 }
 
-/// Checks what an own store cannot do.
+/// Refuses options that an own store cannot have.
 result<void> check_own_store(const plan& what) {
   if (what.store != store_kind::own_store)
     return {};
@@ -317,6 +365,8 @@ result<void> check_own_store(const plan& what) {
                   what.store_name)};
   if (options.given.contains("--partitions") && options.partitions != 1)
     return wrong("--partitions", "which is one partition");
+  if (options.workers.delta_pulls)
+    return wrong("--delta-pulls", "whose keeper gives out whole values");
   if (options.record_directory)
     return wrong("--record", "and a replay has no keeper");
   if (options.replay_directory)

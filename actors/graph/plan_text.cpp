@@ -99,7 +99,7 @@ std::string text_of_loss(const plan& what) {
   if (what.options.servers.replicas > 1)
     return "nothing";
   return what.options.servers.durability == durability_mode::log
-           ? "nothing that a log has"
+           ? "updates that no log has"
            : "updates since the newest checkpoint, which are computed again";
 }
 
@@ -108,7 +108,10 @@ std::string text_of_replay(const plan& what) {
     return "no, " + what.store_name + " has a keeper";
   if (!what.has_servers())
     return "no, " + what.store_name + " keeps no order of pushes";
-  if (what.has<compress>())
+  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
+  if (any_bsp(what.job) && !std::ranges::all_of(what.job.tables, is_bsp))
+    return "no, some tables are bsp and others are not";
+  if (what.compression)
     return "no, the codec changes values on their way";
   if (what.options.workers.per_process > 1)
     return "no, workers share a process";

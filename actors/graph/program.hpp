@@ -29,7 +29,8 @@ namespace troupe {
 /// ~~~
 class program {
 public:
-  program(std::string name, std::string description);
+  /// `defaults`: the values of options that the command line does not have; --help shows them.
+  program(std::string name, std::string description, run_options defaults = {});
   ~program();
 
   /// Declares an option of the program's own; `value` now is its default. The options of run() are
@@ -55,7 +56,8 @@ public:
 
   /// Parses the command line, then plays the part of this process: the launcher that the user
   /// started, or one of the processes that it starts with the same command line.
-  /// `describe` is called after the parse, in the launcher and in each worker. If it throws, the
+  /// `describe` is called after the parse: in the launcher, in each process of workers, and in the
+  /// server of an own_store. If it throws, the
   /// user reads its text; std::invalid_argument is for an option's value. It must give the same
   /// graph for the same command line.
   /// Returns the exit status: 0 done; 1 failed; 2 a bad command line; 128 + n ended by signal n.

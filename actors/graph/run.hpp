@@ -18,19 +18,20 @@ namespace troupe {
 
 /// How run() runs a graph.
 struct settings {
-  std::string name = "graph"; ///< Of the job, as the name of a program is.
+  std::string name = "graph"; ///< Name of the job.
   /// The fields of a command line, such as epochs, batch_samples and seed. `asked_mode`: threads
   /// (the default) or simulation. Files that are named are written.
   run_options options = {};
-  server_functions functions = {}; ///< Those that tables name.
+  server_functions functions = {}; ///< The server functions that tables name.
   log_sink log = {};               ///< Takes the lines that a program would show; may be empty.
 };
 
 /// The result of a run.
 struct report {
-  double seconds = 0; ///< From its start to its end; in a simulation by the virtual clock.
-  std::uint64_t epochs = 0;
-  std::optional<evaluation> last = {}; ///< That of the end; nullopt: the graph has no evaluator.
+  double seconds = 0;       ///< From start to end; in a simulation by the virtual clock.
+  std::uint64_t epochs = 0; ///< Epochs that are done.
+  /// The evaluation at the end; nullopt: the graph has no evaluator.
+  std::optional<evaluation> last = {};
   /// What trainers, push functions, stages and keepers counted, as "NODE.name".
   std::map<std::string, std::uint64_t> counts = {};
   std::map<std::string, std::vector<float>> values = {}; ///< The dense tables at the end, by name.
@@ -39,8 +40,9 @@ struct report {
 
 /// Runs a graph to its end, with threads of this process or in virtual time. It prints nothing and
 /// installs no signal handlers. Thread-safe: runs may overlap.
-/// Errors: invalid_argument (wrong wiring or options; nothing was started), job_failed (such as an
-/// exception of a trainer, in one line), io_failed (a file that the options name).
+/// Errors: invalid_argument (wrong wiring or options; also an all_reduce store, run_mode::processes
+/// and a replay; nothing was started), job_failed (such as an exception of a trainer, in one line),
+/// io_failed (a file that the options name).
 result<report> run(const graph& described, const settings& how = {});
 
 } // namespace troupe

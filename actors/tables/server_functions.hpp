@@ -22,10 +22,12 @@ struct step_info {
   std::uint64_t first = 0; ///< The first element of the stretch in its table, or the row's key.
   /// Steps taken on this block or row, this one included. Tables have blocks of a fixed size.
   std::uint64_t step = 1;
-  std::uint64_t staleness = 0; ///< Versions between the pull and this step.
+  std::uint64_t staleness = 0; ///< Updates of the shard between the pull and this step; 0 in bsp.
   float rate = 0.1f;           ///< Learning rate; divided by the staleness if the table says so.
-  float scale = 1.0f;          ///< Multiply the gradient by it: 1 / slots, and clipping by norm.
-  std::span<const float> parameters; ///< Those of the table.
+  /// Multiply the gradient by it: 1 / pushes of the clock in bsp, else 1; times the factor of
+  /// clip_norm.
+  float scale = 1.0f;
+  std::span<const float> parameters; ///< The numbers of optimizer_spec::parameters.
 };
 
 /// Takes a step in place on one stretch: on dense elements [first, first + n), or on the row with
@@ -40,6 +42,7 @@ struct step_info {
 using server_function = bool (*)(const step_info& info, std::span<float> weights,
                                  std::span<float> state, std::span<const float> gradient);
 
+/// A server function and the size of its state.
 struct function_spec {
   server_function step = nullptr;
   std::uint32_t state_per_weight = 0; ///< Floats of state for each weight, at most 64.

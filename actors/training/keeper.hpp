@@ -44,6 +44,7 @@ struct query {
 class keeper {
 public:
   virtual ~keeper() = default;
+  /// Applies one push to the values. Called once for each batch, or for each sum of batches.
   virtual void apply(const update& what, const node_notes& notes) = 0;
   /// Fills f32 arrays, one for each table: whole for a dense table, or f32[keys, width]. An array
   /// is empty if its table was not asked for. Each number must be finite: else the job stops.

@@ -13,6 +13,7 @@
 
 namespace troupe {
 
+/// The steps that a worker takes by itself between two exchanges.
 struct local_step_options {
   /// Inner steps of a batch, 1 .. 1,000,000 and at most --batch. More: fewer bytes, older values.
   std::uint32_t steps = 10;

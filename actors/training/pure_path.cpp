@@ -1,5 +1,6 @@
 #include "actors/training/pure_path.hpp"
 
+#include "actors/protocol/worker/push_values.hpp"
 #include "base/exception_text.hpp"
 
 #include <cstddef>
@@ -52,6 +53,9 @@ result<pure_path> pure_path::of(const std::vector<pure_stage>& stages) {
 result<request> pure_path::forward(request_token token, request passed) {
   std::vector<forward_id> forwards;
   for (auto& stage : stages_) {
+    values_before before;
+    if (passed.push)
+      before.add(*passed.push);
     auto sent = only_effect<forward_effect>(stage.name, stage.effects, [&] {
       stage.decider->ask(token, std::move(passed), time_point{0}, stage.effects);
     });
@@ -59,6 +63,8 @@ result<request> pure_path::forward(request_token token, request passed) {
       return sent.error();
     forwards.push_back(sent->number);
     passed = std::move(sent->what);
+    if (passed.push)
+      correct_norm(*passed.push, before); // As the guard of the stage does.
   }
   open_.add(token.value, std::move(forwards));
   return passed;

@@ -75,13 +75,14 @@ public:
   /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`, which has
   /// none for frozen tables; returns the mean loss. Must be a function of its arguments alone. May
   /// throw: the job then stops with the text.
-  /// Floats below 2^-126 count as zeros meanwhile (kernels/flush_denormals.hpp).
+  /// During the call the CPU treats floats of magnitude below 2^-126 as zeros
+  /// (kernels/flush_denormals.hpp).
   virtual double gradient(const batch& work, const_tensors parameters,
                           mutable_tensors gradients) = 0;
   /// Called in place of gradient() if the workers of a process add up their pushes, so that their
   /// devices can add them up. `which` is equal for those workers that have the same parameters. If
-  /// it returns nullopt, gradient() is called, from then on always. Not called if a table is
-  /// frozen. May throw, as gradient() may.
+  /// it returns nullopt, gradient() is called for this batch and for all later ones. Not called if
+  /// a table is frozen. May throw, as gradient() may.
   virtual std::optional<device_gradient> gradient_on_device(const batch& /*work*/,
                                                             const_tensors /*parameters*/,
                                                             const value_identity& /*which*/) {
@@ -104,11 +105,12 @@ struct evaluation {
   double loss = 0.0;
   std::optional<double> accuracy = {}; ///< Share of right answers; nullopt: there are no classes.
   std::optional<double> auc = {};      ///< Two classes only.
-  std::string note =
-    {}; ///< One line for the display; printing it directly would break the display.
+  /// One line that the display shows. An evaluator must not print by itself.
+  std::string note = {};
   std::vector<measure> measures = {}; ///< In the order of the display; each name once.
 };
 
+/// Computes the quality of parameters, on one thread.
 class evaluator {
 public:
   virtual ~evaluator() = default;

@@ -6,10 +6,10 @@ usage: bench/training/local_steps.py PROGRAMS [--data DIR] [--rounds 3] [--rate 
 
 loopback: accuracy, and bytes on links, of 4 workers that take 1, 10 or 100 local steps of 64
 samples, beside the plain run of as many samples.
-line: samples/s of a worker on a line of --rate to the server, divided by 64 / (c + b / H). Here c is
-the time of a local step without exchanges, and b the time of the bytes of an exchange, in both
-directions one after the other, at the measured rate of the line. It needs root, for network
-namespaces.
+line: samples/s of a worker on a line of --rate to the server, divided by 64 / (c + b / H), with
+H = 100 and without local steps. Here c is the time of a local step without exchanges, and b the time
+of the bytes of an exchange, in both directions one after the other, at the measured rate of the
+line. It needs root, for network namespaces.
 Each figure is median (least .. greatest) of the rounds, which have other seeds.
 """
 import argparse
@@ -97,25 +97,34 @@ def bytes_per_second(line):
     return float(receiver.communicate(timeout=PROBE_SECONDS_MAX)[0])
 
 
-def on_line(program, mnist, rounds, line):
+def on_line(programs, mnist, rounds, line):
     measured = bytes_per_second(line)
     print(f"line: {measured:.0f} bytes/s measured; 1 worker, 1 server, asp, mlp:256")
     common = ["--model", "mlp:256", "--sync", "asp", "--workers", "1", "--servers", "1"]
-    for steps, samples in ((100, 60_000), (1, 1_920)):
-        shares, rates = [], []
+    cases = (("H = 100", programs / "local_steps", stepping(100), 100, 60_000),
+             ("plain", programs / "async_sgd", [], 1, 1_920))
+    shares, rates = {}, {}
+    for name, program, own, steps, samples in cases:
+        shares[name], rates[name] = [], []
         with tempfile.TemporaryDirectory(prefix="local-steps-") as folder:
             shortened(mnist, pathlib.Path(folder), samples)
-            words = [*common, "--data", f"mnist:{folder}", *stepping(steps), "--epochs", "1"]
+            words = [*common, "--data", f"mnist:{folder}", *own, "--epochs", "1"]
             for seed in range(1, rounds + 1):
-                calm = trained(program, [*common, "--data", f"mnist:{mnist}", "--threads",
-                                         *stepping(900), "--epochs", "5"])
+                calm = trained(programs / "local_steps",
+                               [*common, "--data", f"mnist:{mnist}", "--threads",
+                                *stepping(900), "--epochs", "5"])
                 report = compression.over_line(program, [*words, "--seed", str(seed)], line, 1)
                 exchange = sum(report["wire_bytes"].values()) / report["pushes"]["acknowledged"]
                 seconds = BATCH / calm["samples_per_second"] + exchange / measured / steps
-                rates.append(report["samples_per_second"])
-                shares.append(report["samples_per_second"] * seconds / BATCH)
-        print(f"  H = {steps:<4} samples/s {spread(rates)}  of the bound "
-              f"{spread(shares, '{:.3f}')}", flush=True)
+                rates[name].append(report["samples_per_second"])
+                shares[name].append(report["samples_per_second"] * seconds / BATCH)
+        print(f"  {name:<8} samples/s {spread(rates[name])}  of the bound "
+              f"{spread(shares[name], '{:.3f}')}", flush=True)
+    local, plain = (name for name, *_ in cases)
+    gains = [a / b for a, b in zip(rates[local], rates[plain])]
+    kept = [a / b for a, b in zip(shares[local], shares[plain])]
+    print(f"  {local} over {plain}: {spread(gains, '{:.1f}')}, "
+          f"{spread(kept, '{:.3f}')} of (c + b) / (c + b / H)")
 
 
 def main():
@@ -139,7 +148,7 @@ def main():
             print(f"line: left out: no network namespaces here: {why}", file=sys.stderr)
             return
         try:
-            on_line(programs / "local_steps", mnist, asked.rounds, line)
+            on_line(programs, mnist, asked.rounds, line)
         finally:
             line.close()
 

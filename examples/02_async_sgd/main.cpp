@@ -1,7 +1,7 @@
 // Trains by asynchronous SGD on a cluster of processes: servers hold the parameters, workers
 // compute gradients.
 #include "examples/02_async_sgd/blas_choice.hpp"
-#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/data/graph_data.hpp"
 #include "examples/02_async_sgd/device_trainer.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
@@ -37,11 +37,7 @@ int main(int argc, char** argv) {
     const auto devices = std::make_shared<const async_sgd::shared_devices>(
       async_sgd::required(choose_places(device, model, options)), options.workers.per_process);
     troupe::graph g;
-    g.dataset_id("data " + async_sgd::checksum_of(*samples));
-    for (const std::string& line : samples->remarks)
-      g.remark(line);
-    for (const std::string& file : samples->files)
-      g.reads(file);
+    async_sgd::add_data(g, *samples);
     auto store = g.add("model", options.store(model.tables()));
     auto learners =
       g.add("learners", options.workers_of(samples->train.labels.size(), [=](auto worker) {

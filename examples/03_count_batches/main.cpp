@@ -1,6 +1,6 @@
-// Counts batches in sums (sums.hpp), which prove that each batch was applied exactly once. Where
-// batches were lost, doubled or exchanged, a sum is right by chance at best, and those of 64
-// neighbours together with probability 2^-64.
+// Counts batches in sums (sums.hpp), which prove that each batch was applied exactly once. If a
+// batch is lost or counted twice, a sum is right by chance at most. The sums of 64 neighbours are
+// all right with probability 2^-64.
 //
 // bsp subtracts the mean of the n gradients of a clock, so there each is multiplied by n first.
 // All numbers are integers up to 2^24: exact in float32, in any order.
@@ -30,7 +30,7 @@ void check_exact(const schedule& all) {
   if (!std::has_single_bit(all.slots) || (rest > 0 && !std::has_single_bit(rest)))
     throw std::runtime_error{
       "a mean is exact only of 1, 2, 4, 8, ... batches, but " + std::to_string(all.batches)
-      + " in a pass are shared by " + std::to_string(all.slots)
+      + " in an epoch are shared by " + std::to_string(all.slots)
       + " workers: use --workers 4 and as many --samples as fill all clocks"};
   if (2 * all.epochs * all.batches > 1u << 24)
     throw std::runtime_error{"floats count up to 2^24, so only 2^23 batches are exact, not "

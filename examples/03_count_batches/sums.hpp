@@ -36,10 +36,11 @@ inline bool touches(std::uint64_t rows, std::uint64_t row) { return (rows >> row
 /// The numbers of batches: of the job, and of one step.
 struct schedule {
   std::uint64_t epochs = 1;
-  std::uint64_t batches = 1; ///< Of a pass.
-  std::uint64_t slots = 1;   ///< Batches of a step. bsp: the workers, but fewer at a pass's end.
-  std::uint64_t rows = 0;    ///< --sparse: of the table.
-  float gain = 1;            ///< Of gradients, which a stage divides by it.
+  std::uint64_t batches = 1; ///< Batches of an epoch.
+  std::uint64_t slots =
+    1; ///< Batches of a step. bsp: the workers, but fewer at the end of an epoch.
+  std::uint64_t rows = 0; ///< --sparse: of the table.
+  float gain = 1;         ///< Of gradients, which a stage divides by it.
 
   std::uint64_t slots_beside(std::uint64_t index) const {
     return std::min(slots, batches - index / slots * slots);

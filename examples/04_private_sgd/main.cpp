@@ -6,7 +6,7 @@
 // With --buffer K, servers add up K gradients and apply them together, each with less weight the
 // older it is: FedBuff (Nguyen et al. 2022, "Federated learning with buffered asynchronous
 // aggregation").
-#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/data/graph_data.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 #include "troupe/troupe.hpp"
@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
                            .parameters = {static_cast<float>(buffer), 0.5f}};
 
     troupe::graph g;
+    async_sgd::add_data(g, *samples);
     auto store = g.add("model", std::move(tables));
     auto learners = g.add("learners", options.workers_of(samples->train.labels.size(), [=] {
       return make_trainer(model, samples);

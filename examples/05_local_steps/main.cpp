@@ -1,6 +1,6 @@
 // Trains with few exchanges: each worker takes --local-steps steps of its own between two of them.
 // The optimiser of the servers takes outer steps (Stich 2019; Douillard et al. 2023, "DiLoCo").
-#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/data/graph_data.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 #include "troupe/troupe.hpp"
@@ -35,10 +35,15 @@ int main(int argc, char** argv) {
                                            .keep = keep};
 
     troupe::graph g;
+    async_sgd::add_data(g, *samples);
     auto store = options.store(model.tables());
+    // So sgd takes over the mean of the workers' values: bsp has the mean of their differences, and
+    // other modes take each difference by itself.
+    const bool has_means = options.sync.mode == troupe::consistency_mode::bsp;
+    const auto rate_of_store = has_means ? 1.0f : 1.0f / static_cast<float>(options.workers.count);
     if (!options.given.contains("--lr"))
       for (auto& table : store.tables())
-        table.optimizer.learning_rate = 1; // With sgd, the store takes over the workers' values.
+        table.optimizer.learning_rate = rate_of_store;
     auto values = g.add("model", std::move(store));
     const auto make = [=] { return make_trainer(model, samples); };
     auto learners = g.add("learners", options.workers_of(samples->train.labels.size(),

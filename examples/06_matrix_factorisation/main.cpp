@@ -12,7 +12,9 @@ int main(int argc, char** argv) {
   std::string data = "drawn";
   std::uint64_t factors = 20;
   double penalty = 0.1;
-  troupe::program program{"matrix_factorisation", "Predicts ratings by factors."};
+  troupe::run_options defaults;
+  defaults.optimizer = {.kind = troupe::optimizer_kind::adagrad, .learning_rate = 0.05f};
+  troupe::program program{"matrix_factorisation", "Predicts ratings by factors.", defaults};
   program.option("--data", data, "drawn, or movielens:TRAIN,TEST");
   program.option("--factors", factors, "Factors of a user and of an item", 1, 4000);
   program.option("--penalty", penalty, "Weight of the squares of biases and factors", 0, 1e3);
@@ -23,14 +25,8 @@ int main(int argc, char** argv) {
     troupe::graph g;
     for (const auto& file : ratings->files)
       g.reads(file);
-    auto store = options.store(factorisation::tables(static_cast<std::uint32_t>(factors)));
-    for (auto& table : store.tables()) {
-      if (!options.given.contains("--optimizer"))
-        table.optimizer.kind = troupe::optimizer_kind::adagrad;
-      if (!options.given.contains("--lr"))
-        table.optimizer.learning_rate = 0.05f;
-    }
-    auto model = g.add("model", std::move(store));
+    auto model =
+      g.add("model", options.store(factorisation::tables(static_cast<std::uint32_t>(factors))));
     auto learners = g.add("learners", options.workers_of(ratings->train.size(), [=] {
       return make_trainer(ratings, penalty);
     }));

@@ -1,6 +1,6 @@
 // Trains on one memory that all threads write without locks (Recht et al. 2011, "Hogwild!"). The
 // program chooses this store itself, so --sync and the options of servers have no effect.
-#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/data/graph_data.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 #include "troupe/troupe.hpp"
@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       table.optimizer = options.optimizer;
 
     troupe::graph g;
+    async_sgd::add_data(g, *samples);
     auto memory = g.add("memory", troupe::shared_memory{tables});
     auto learners = g.add("learners", options.workers_of(samples->train.labels.size(), [=] {
       return make_trainer(model, samples);

@@ -1,6 +1,6 @@
 // Trains the upper layers of a network on the output of its lower layers, which are frozen: they
 // begin with the values of a file, such as async_sgd --export wrote, and take no steps.
-#include "examples/02_async_sgd/data/dataset.hpp"
+#include "examples/02_async_sgd/data/graph_data.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 #include "troupe/troupe.hpp"
@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
     }
 
     troupe::graph g;
+    async_sgd::add_data(g, *samples);
     auto values = g.add("model", options.store(tables));
     auto learners = g.add("learners", options.workers_of(samples->train.labels.size(), [=] {
       return make_trainer(model, samples);

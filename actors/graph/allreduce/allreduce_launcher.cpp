@@ -58,11 +58,6 @@ public:
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
-    for (const auto& table : job_.tables)
-      if (table.is_sparse())
-        throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
-                           + "' is sparse: use --sync bsp with servers",
-                         bad_command_line};
     required(check_outputs(options_, plan_.files));
     started_at_ = steady_now();
     try {
@@ -97,8 +92,7 @@ private:
     auto made = required(prepare_directories(name_, options_, job_, plan_.given));
     locks_ = std::move(made.locks);
     console_.log_in_run_directory(options_, command_);
-    console_.say(
-      fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
+    console_.say(fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
     required(log_events(options_, command_, console_));
     for (const auto& remark : plan_.remarks)
       event(note_of(remark));

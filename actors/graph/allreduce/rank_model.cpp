@@ -178,7 +178,7 @@ rank_model::step_flags rank_model::told() const {
 
 bool rank_model::spoiled() const { return told().spoiled > 0; }
 
-rank_model::step_flags rank_model::step() {
+result<rank_model::step_flags> rank_model::step() {
   assert(!finished());
   auto all = told();
   push_request push;
@@ -193,6 +193,8 @@ rank_model::step_flags rank_model::step() {
   const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
   const push_request* const pushes[] = {&push};
   const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
+  if (!taken && taken.error().code == errc::contract_broken)
+    return taken.error();
   if (!taken)
     all.unusable = static_cast<float>(slots);
   refused_ = !own_.finite || !taken;

@@ -55,8 +55,7 @@ public:
                const plan& what, const log_sink& log, const notice_sink& waits,
                kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
-        log_(log), waits_(waits), memory_(memory),
-        notes_(std::make_shared<program_notes>(log)),
+        log_(log), waits_(waits), memory_(memory), notes_(std::make_shared<program_notes>(log)),
         model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
                room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
@@ -232,7 +231,10 @@ private:
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
-    stopping_ = model_.step().stop > 0;
+    const auto told = model_.step();
+    if (!told)
+      return fail_permanently(told.error());
+    stopping_ = told->stop > 0;
     if (has_slot)
       account();
     line_.clock = model_.clock();

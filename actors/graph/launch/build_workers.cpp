@@ -53,8 +53,11 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
     }
     if (const auto* const how = part.get<faults>())
       put(setup, {part.name(), notes},
-          make_fault_stage({how->lost, how->repeated, how->delay},
-                           splitmix64_of(job.seed ^ group.front().incarnation.value)),
+          make_fault_stage(
+            {how->lost, how->repeated, how->delay},
+            // Incarnations differ between simulations, which must not.
+            splitmix64_of(job.seed
+                          ^ (step_times ? group.front().index : group.front().incarnation.value))),
           store.values, built);
     if (const auto* const own = part.get<stage::of_program>()) {
       stage_options how{.name = part.name(), .notes = notes, .is_program = true};

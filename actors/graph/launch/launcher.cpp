@@ -57,6 +57,12 @@ struct evaluation_inbox {
   std::vector<evaluation_message> fresh;
 };
 
+/// Warnings of stages and keepers in this process.
+struct warning_inbox {
+  std::mutex mutex;
+  std::vector<std::string> fresh;
+};
+
 class launcher {
 public:
   launcher(const plan& what, std::vector<std::string> command)
@@ -99,7 +105,7 @@ public:
     }
   }
 
-  /// Runs the job, and returns what its user wants to know. Throws run_failed.
+  /// Runs the job, and returns its report. Throws run_failed.
   report run_and_report() {
     if (run() != EXIT_SUCCESS)
       throw run_failed{watch_->failure()};
@@ -122,8 +128,8 @@ private:
     if (!in_one_process())
       start_processes();
     start_actors();
-    watch_.emplace(watch_options{!is_main(), !plan_.evaluators.empty(),
-                                 job_.batches_per_epoch(), to_string(cluster_.coordinator),
+    watch_.emplace(watch_options{!is_main(), !plan_.evaluators.empty(), job_.batches_per_epoch(),
+                                 to_string(cluster_.coordinator),
                                  is_main() && !in_one_process() && !options_.etcd},
                    started_at_);
     while (goes_on())
@@ -137,8 +143,7 @@ private:
     locks_ = std::move(made.locks);
     if (!in_one_process()) {
       console_.log_in_run_directory(options_, command_);
-      console_.say(
-        fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
+      console_.say(fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory)));
     }
     required(log_events(options_, command_, console_));
     for (const auto& remark : plan_.remarks)
@@ -167,8 +172,15 @@ private:
   void start_actors() {
     coordinator_connector connect;
     if (in_one_process()) {
-      local_.emplace(required(local_cluster::start(system_, plan_, options_.checkpoint_directory,
-                                                   {}, simulation_ ? &*simulation_ : nullptr)));
+      local_.emplace(required(local_cluster::start(
+        system_, plan_, options_.checkpoint_directory,
+        [inbox = warnings_](log_level level, const std::string& line) {
+          if (level < log_level::warn)
+            return;
+          const std::lock_guard lock{inbox->mutex};
+          inbox->fresh.push_back(line);
+        },
+        simulation_ ? &*simulation_ : nullptr)));
       connect = local_->coordinator();
       store_ = local_->client(system_);
     } else {
@@ -225,6 +237,7 @@ private:
     if (const auto news = mailbox_->latest())
       follow(*news, now);
     take_evaluations(now);
+    take_warnings();
     tell_coordinator();
     if (now - shown_at_ >= show_interval) {
       const auto picture = statistics_.snapshot(now);
@@ -315,6 +328,16 @@ private:
     statistics_.follow(job);
   }
 
+  void take_warnings() {
+    std::vector<std::string> fresh;
+    {
+      const std::lock_guard lock{warnings_->mutex};
+      fresh.swap(warnings_->fresh);
+    }
+    for (const auto& line : fresh)
+      note(line);
+  }
+
   void take_evaluations(time_point now) {
     std::vector<evaluation_message> fresh;
     {
@@ -357,6 +380,7 @@ private:
   }
 
   int finish() {
+    take_warnings();
     statistics_.resident_memory("launcher", peak_rss_bytes());
     if (processes_)
       for (const auto& each : missed_kills(processes_->kills()))
@@ -414,6 +438,7 @@ private:
 
   std::shared_ptr<observer_mailbox> mailbox_ = std::make_shared<observer_mailbox>();
   std::shared_ptr<evaluation_inbox> evaluations_ = std::make_shared<evaluation_inbox>();
+  std::shared_ptr<warning_inbox> warnings_ = std::make_shared<warning_inbox>();
   actor_config config_{threads()};
   caf::actor_system system_{config_};
   std::optional<simulation> simulation_; ///< Only with --simulate.

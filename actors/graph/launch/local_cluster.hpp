@@ -21,8 +21,9 @@ namespace troupe {
 class local_cluster {
 public:
   /// Starts all roles. `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's
-  /// events. `simulated`: runs the actors, and outlives this; null: threads run them. Requires:
-  /// with `simulated` no checkpoints, and not hogwild.
+  /// events, and warnings of stages and keepers, on any thread. `simulated`: runs the actors, and
+  /// outlives this; null: threads run them. Requires: with `simulated` no checkpoints, and not
+  /// hogwild.
   /// Errors: io_failed, in_use from the coordinator's store.
   static result<local_cluster> start(caf::actor_system& system, const plan& what,
                                      std::optional<std::filesystem::path> checkpoints, log_sink log,

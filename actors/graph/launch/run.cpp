@@ -1,5 +1,6 @@
 #include "actors/graph/run.hpp"
 
+#include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
 #include "actors/graph/plan.hpp"
 
@@ -19,6 +20,9 @@ void note_given(run_options& options) {
   note_if(options.join.has_value(), "--join");
   note_if(options.etcd.has_value(), "--coordinator-store");
   note_if(!options.run_directory.empty(), "--run-dir");
+  note_if(options.checkpoint_directory.has_value(), "--checkpoint");
+  note_if(options.resume, "--resume");
+  note_if(options.import_file.has_value(), "--import");
 }
 
 failure wrong(const std::string& text) { return {errc::invalid_argument, text}; }
@@ -36,11 +40,13 @@ result<report> run(const graph& described, const settings& how) {
   note_given(options);
   if (auto valid = validate_without_graph(options); !valid)
     return valid.error();
-  const auto made = lower(how.name, described, options, how.functions);
+  auto made = lower(how.name, described, options, how.functions);
   if (!made)
     return made.error();
   if (made->store == store_kind::all_reduce)
     return wrong(made->store_name + " is an all-reduce, which needs processes: use servers");
+  if (auto read = read_values(*made); !read)
+    return read.error();
   return run_inside(*made, how.log);
 }
 

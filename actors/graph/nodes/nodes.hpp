@@ -30,10 +30,10 @@ namespace troupe {
 struct servers {
   std::vector<table_spec> tables = {};
   std::uint32_t count = 2;    ///< Servers at the start of the job, 1 .. 256.
-  std::uint32_t replicas = 1; ///< Servers that hold each shard; at most `count`.
+  std::uint32_t replicas = 1; ///< Servers that hold each shard; at most `count`, and 16.
   std::uint32_t shards = 0;   ///< Parts of the tables that are placed; 0: one for each server.
   durability_mode durability = durability_mode::memory;
-  std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
+  std::size_t apply_batch = 1; ///< Waiting pushes that a server applies together, 1 .. 1024.
   read_target reads = read_target::head; ///< The replicas that answer pulls.
   /// Versions after which the replicas of a shard compare their values; 0: never.
   std::uint64_t verify_replicas = 0;
@@ -66,6 +66,7 @@ struct own_store {
   supervision on_death = {};
 };
 
+/// The kinds of stores.
 enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store };
 
 /// A store of any kind, such as the one that the command line chose (run_options::store).
@@ -150,23 +151,25 @@ inline trainer_maker local_steps(trainer_maker make, const local_step_options& o
 
 /// Workers, which compute the gradients of the batches of all epochs.
 struct workers {
-  std::uint64_t samples = 0;     ///< Samples of an epoch.
-  trainer_maker make = {};       ///< Called on each worker's thread: load data there.
-  std::uint32_t count = 4;       ///< Workers at the start of the job, 1 .. 1024.
-  std::uint32_t per_process = 1; ///< Workers that share a process, and its path to the store.
-  std::uint32_t ahead = 0;       ///< asp: batches whose values are pulled ahead, at most 2.
-  std::uint32_t backups = 0;     ///< bsp: workers beyond `count`.
-  bool delta_pulls = false;      ///< Blocks that did not change are not pulled again.
-  std::uint32_t push_memory_mib = 1024; ///< For a process's pushes that are not acknowledged.
+  std::uint64_t samples = 0; ///< Samples of an epoch.
+  trainer_maker make = {};   ///< Called on each worker's thread: load data there.
+  std::uint32_t count = 4;   ///< Workers at the start of the job, 1 .. 1024.
+  /// Workers that share a process, and its path to the store; 1 .. 32.
+  std::uint32_t per_process = 1;
+  std::uint32_t ahead = 0;   ///< asp: batches whose values are pulled ahead, at most 2.
+  std::uint32_t backups = 0; ///< bsp: workers beyond `count`, and at most as many.
+  bool delta_pulls = false;  ///< Blocks that did not change are not pulled again.
+  /// MiB of a process's pushes that are not acknowledged; later pushes wait. 1 .. 1,048,576.
+  std::uint32_t push_memory_mib = 1024;
   /// The strongest measure against a slow worker; nullopt: workers' speeds are not compared.
   std::optional<straggler_measure> stragglers = straggler_measure::evicted;
-  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers.
+  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers; 1 .. 20.
   supervision on_death = {};
 };
 
-/// An evaluation of the parameters after each epoch, in the launcher. A graph may have several: the
-/// result of the first one that was added is that of the run, and the figures of each other one are
-/// measures with the name of its node, such as "train.rmse".
+/// An evaluation of the parameters after each epoch, in the launcher. A graph may have several. The
+/// first evaluator that was added gives the result of the run. Each other one gives measures with
+/// the name of its node, such as "train.rmse".
 struct evaluate {
   evaluator_factory make = {}; ///< Called once, on the thread of the evaluations.
 };

@@ -43,7 +43,7 @@ using push_function = std::function<void(const push_info&, mutable_tensors)>;
 
 /// Adds up the gradients of the workers of a process, so that the store gets one push for all.
 struct reduce {
-  std::chrono::milliseconds wait{100}; ///< Time that a sum waits for more workers.
+  std::chrono::milliseconds wait{100}; ///< Time that a sum waits for more workers, at most 5 s.
 };
 
 /// Sends gradients, and the values of pulls, in fewer bytes.
@@ -76,10 +76,12 @@ public:
   struct of_trainer {
     push_function change;
   };
+  /// A state machine or an actor of the program.
   struct of_program {
     traits promises;
     std::function<std::unique_ptr<stage_decider>()> make;
-    std::shared_ptr<const raw_stage_function> actor = {}; ///< Of raw_stage(), in place of `make`.
+    /// The actor of raw_stage(), in place of `make`.
+    std::shared_ptr<const raw_stage_function> actor = {};
   };
   using kind = std::variant<of_trainer, of_program, reduce, compress, faults>;
 

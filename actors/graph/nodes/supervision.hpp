@@ -1,4 +1,4 @@
-// Declares what happens to processes of a node that end again and again.
+// Limits the restarts of the processes of a node.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,7 @@
 
 namespace troupe {
 
+/// What follows when the processes of a node end too often.
 enum class outcome : std::uint8_t {
   fail_job, ///< The job ends with the process's last words.
   /// The job goes on without the process, while its host has other ones of this node. Workers only,
@@ -13,13 +14,13 @@ enum class outcome : std::uint8_t {
   leave_out,
 };
 
-/// A process that ends is started again, unless it does so too often. An end by --kill does not
-/// count, and neither does one with exit status 0. Another SIGKILL, such as that of the system,
-/// counts only if the process lived for less than 2 s.
+/// Limits the restarts of a process. An end by --kill or with exit status 0 is no crash. Another
+/// SIGKILL, such as that of the system, counts only in the first 2 s of the process.
 struct supervision {
-  /// Crashes within `window`, or ends after less than 2 s in a row; 1 .. 1000.
+  /// Crashes within `window`, or crashes in a row in the first 2 s, after which `then` happens;
+  /// 1 .. 1000.
   int crashes_max = 6;
-  std::chrono::seconds window{120}; ///< From 1 s on.
+  std::chrono::seconds window{120}; ///< 1 s or more.
   outcome then = outcome::fail_job;
 };
 

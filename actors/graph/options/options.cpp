@@ -342,14 +342,14 @@ void declare(CLI::App& app, run_options& options) {
       },
       "How far workers may drift apart: bsp, ssp:S, asp or hogwild; allreduce: as bsp, but without "
       "servers: workers add up their gradients among themselves")
-    ->default_str("asp");
+    ->default_str(options.allreduce ? "allreduce" : to_string(options.sync));
   job
     ->add_option_function<std::string>(
       "--optimizer",
       parsed_by("--optimizer", parse_optimizer,
                 [&](optimizer_kind x) { options.optimizer.kind = x; }),
       std::string{"The servers' step: "} + optimizer_choices)
-    ->default_str("sgd");
+    ->default_str(to_string(options.optimizer.kind));
   job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
@@ -399,7 +399,7 @@ void declare(CLI::App& app, run_options& options) {
     ->capture_default_str();
   job
     ->add_option("--push-memory,--memory-cap", options.workers.push_memory_mib,
-                 "MiB of a worker's pushes that are not answered yet; beyond it they wait")
+                 "MiB of a process's pushes that are not answered yet; later pushes wait")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();
   job
@@ -423,7 +423,7 @@ void declare(CLI::App& app, run_options& options) {
       [&](std::uint32_t x) { options.reducer.wait = std::chrono::milliseconds{x}; },
       "With --workers-per-process: milliseconds that a sum waits for more workers; a later push "
       "is in the next sum")
-    ->check(between(0u, 60'000u))
+    ->check(between(0u, 5'000u))
     ->default_str("100");
   job->add_flag("--delta-pulls", options.workers.delta_pulls,
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
@@ -516,7 +516,7 @@ void declare(CLI::App& app, run_options& options) {
                 [&](durability_mode x) { options.servers.durability = x; }),
       "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
       "log: of all of them, it is also in a write-ahead log of each beside the checkpoints")
-    ->default_str("memory");
+    ->default_str(to_string(options.servers.durability));
   files->add_flag("--resume", options.resume,
                   "Continue from the newest good checkpoint of --run-dir or --checkpoint");
   declare_results(*files, options);

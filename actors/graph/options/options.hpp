@@ -51,6 +51,7 @@ enum class run_mode {
   simulation, ///< All roles in one thread and virtual time; see simulation.hpp.
 };
 
+/// The values of the command line. describe() takes nodes and stages from it.
 struct run_options {
   std::optional<run_mode> asked_mode; ///< See mode().
   // -- for nodes and stages, which describe() takes from here --
@@ -58,16 +59,16 @@ struct run_options {
   troupe::workers workers;
   reduce reducer;
   compress codec;
-  consistency sync{consistency_mode::asp, 0}; ///< Of the tables of store().
-  optimizer_spec optimizer;                   ///< Of the tables of store().
+  consistency sync{consistency_mode::asp, 0}; ///< Consistency of the tables of store().
+  optimizer_spec optimizer;                   ///< Optimiser of the tables of store().
   /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
   bool allreduce = false;
 
   // -- of the job --
-  std::uint32_t batch_samples = 64;
-  std::uint64_t epochs = 10;
-  std::uint64_t seed = 1;
-  std::uint32_t partitions = 64;
+  std::uint32_t batch_samples = 64; ///< Samples of a batch.
+  std::uint64_t epochs = 10;        ///< Passes over the training data.
+  std::uint64_t seed = 1;           ///< Seed of initial values and of the order of samples.
+  std::uint32_t partitions = 64;    ///< Units of placement; a power of two.
 
   std::optional<std::string> checkpoint_directory;
   bool resume = false;
@@ -80,18 +81,18 @@ struct run_options {
   std::optional<std::string> replay_directory;
   std::optional<double> replay_seconds; ///< Nullopt: the whole trace.
   std::optional<std::string> compare_file;
-  std::string run_directory;                   ///< Empty: runs/NAME-TIME-PID.
+  std::string run_directory;                             ///< Empty: runs/NAME-TIME-PID.
   troupe::log_level log_level = troupe::log_level::info; ///< Logs lack lines of lower levels.
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
   std::vector<kill_plan> kills;
   bool key_cache = true; ///< False: links bring the keys of sparse tables each time.
 
-  std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
-  std::optional<endpoint> join;   ///< The coordinator on another host.
-  std::vector<process_name> here; ///< Processes of this host; empty: all.
+  std::optional<endpoint> listen;           ///< Where others may join; nullopt: loopback, any port.
+  std::optional<endpoint> join;             ///< The coordinator on another host.
+  std::vector<process_name> here;           ///< Processes of this host; empty: all.
   std::optional<std::string> tls_directory; ///< Certificates; nullopt: no encryption.
-  bool plaintext_on_network = false;                  ///< Lets other hosts join without encryption.
+  bool plaintext_on_network = false;        ///< Lets other hosts join without encryption.
 
   std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
   std::uint32_t standbys = 0;                ///< Coordinators that wait beside the leader.
@@ -132,8 +133,7 @@ result<void> validate(const run_options& options);
 
 /// Checks that the files that are written at the end of the run can be written, and are neither the
 /// same nor one of `inputs`. Errors: invalid_argument, io_failed.
-result<void> check_outputs(const run_options& options,
-                           const std::vector<std::string>& inputs = {});
+result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs = {});
 
 /// Returns the role of this name: "worker", "server" or "coordinator".
 std::optional<role> role_named(std::string_view name);

@@ -105,6 +105,7 @@ constexpr std::array misfits{
   misfit{is_hogwild, "--servers --replicas --shards --verify-replicas",
          "has one memory and no servers"},
   misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
+  misfit{is_one_process, "--push-memory", "sends no pushes that would need memory of their own"},
   misfit{is_one_process, "--kill --listen --join --here", "is one process"},
   misfit{is_one_process, "--coordinator-store", "has no coordinator to lose"},
   misfit{is_one_process, "--tls", "has no links to encrypt"},

@@ -60,10 +60,6 @@ result<void> validate_recording(const run_options& options) {
 result<void> begin_recording(const run_options& options, const job_spec& job) {
   if (!options.record_directory)
     return {};
-  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
-  if (any_bsp(job) && !std::ranges::all_of(job.tables, is_bsp))
-    return {errc::invalid_argument,
-            "--record knows jobs of which all tables are bsp, or none: leave it out"};
   const auto& directory = *options.record_directory;
   if (!options.join)
     return storage::begin_trace(directory, job);

@@ -37,7 +37,7 @@ result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
     const auto& x = recorded.tables[i];
     const auto& y = mine.tables[i];
     fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width
-           && x.values_checksum == y.values_checksum;
+           && x.values_checksum == y.values_checksum && x.frozen == y.frozen;
   }
   if (fits)
     return {};
@@ -60,8 +60,7 @@ result<void> check_files(const run_options& options, const job_spec& job) {
     return {errc::invalid_argument, "files of parameters have dense tables only: use --compare "
                                     "with the run's directory of checkpoints"};
   if (options.compare_file && access(options.compare_file->c_str(), R_OK) != 0)
-    return {errc::io_failed,
-            "cannot read " + *options.compare_file + ": " + std::strerror(errno)};
+    return {errc::io_failed, "cannot read " + *options.compare_file + ": " + std::strerror(errno)};
   return check_outputs(options);
 }
 
@@ -135,6 +134,8 @@ result<int> replay_and_compare(const plan& what) {
   const auto job = recorded->job;
   if (auto fits = check_fit(job, what.job); !fits)
     return fits.error();
+  if (auto known = check_functions(job, what.functions); !known)
+    return known.error();
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
   if (const auto idle = idle_options(options); !idle.empty())

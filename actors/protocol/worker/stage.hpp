@@ -52,9 +52,11 @@ public:
   }
   /// Refuses a request. The batches of a push are then given to a worker again.
   void refuse(request_token to, failure why) { list.push_back(failed_effect{to, std::move(why)}); }
+  /// Adds to a count, which the report has as "STAGE.NAME".
   void count(std::string name, std::uint64_t count = 1) {
     list.push_back(count_effect{std::move(name), count});
   }
+  /// Writes a line to the log of the process.
   void log(std::string line) { list.push_back(log_effect{std::move(line)}); }
 
   std::vector<stage_effect> list; ///< In the order of the calls. Taken by the caller of the stage.
@@ -71,17 +73,21 @@ private:
 /// (3) a request with a push is answered after its batches were applied, and each request once.
 /// (4) no request is held for longer than 10 s without a forward under way. Otherwise it is refused
 ///     as timed_out, and the third time in a row, for a batch or for a worker, ends the job.
-/// (5) values that the stage makes are finite.
+/// (5) values that the stage makes are finite. The guard sets push_request::gradient_norm to their
+///     norm, unless it is 0.
 /// (6) it does not refuse 1,000 pushes or 1,000 pulls of a worker in a row by itself.
 /// Values are borrowed: a stage makes new ones instead of changing them.
 class stage_decider {
 public:
   virtual ~stage_decider() = default;
-  /// Takes a request; tokens grow.
+  /// Takes a request of a worker. `from` names it; later requests have larger tokens.
   virtual void ask(request_token from, request what, time_point now, stage_effects& effects) = 0;
+  /// Takes the answer to forward `number`.
   virtual void answered(forward_id number, reply what, time_point now, stage_effects& effects) = 0;
+  /// Takes the failure of forward `number`. Its batches may be forwarded again.
   virtual void failed(forward_id number, const failure& why, time_point now,
                       stage_effects& effects) = 0;
+  /// Is called at the time of next_tick().
   virtual void tick(time_point /*now*/, stage_effects& /*effects*/) {}
   /// Returns the time at which to call tick(); nullopt: never.
   virtual std::optional<time_point> next_tick() const { return std::nullopt; }

@@ -26,15 +26,6 @@ void for_each_batch(const push_request& push, Each each) {
     each(key_of(other));
 }
 
-/// Calls `each` for the values of a push.
-template <class Each>
-void for_each_values(const push_request& push, Each each) {
-  for (const auto& x : push.pieces)
-    each(x.where.table, std::span{x.values.get(), x.where.count});
-  for (const auto& x : push.rows)
-    each(x.where.table, std::span{x.values.get(), x.where.floats()});
-}
-
 /// Returns the index of the first value that is not finite; the number of values: there is none.
 std::size_t first_non_finite(std::span<const float> values) {
   constexpr std::uint32_t exponent = 0x7f800000; // All of its bits are set in infinities and NaNs.
@@ -69,11 +60,11 @@ void stage_guard::ask(request_token token, request what, time_point now, guard_e
   }
   newest_ = token;
   const auto by = what.push ? what.push->step.worker : what.pull->step.worker;
-  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max, {}, {}});
+  auto& open = open_.add(token.value, {by, {}, {}, now + held_time_max, {}, {}, {}});
   if (what.push && checks_values_)
-    for_each_values(*what.push, [&](table_id, std::span<const float> values) {
-      open.values.push_back(values.data());
-    });
+    open.values.add(*what.push);
+  if (what.pull && checks_values_)
+    open.rows = what.pull->rows;
   if (what.push)
     open.tables = what.push->tables;
   if (what.push)
@@ -186,6 +177,7 @@ template <class Event>
 void stage_guard::run(Event event, guard_effects& effects) {
   try {
     event();
+    next_tick_ = stage_->next_tick();
   } catch (...) {
     return breach("failed: " + exception_text(), effects);
   }
@@ -227,7 +219,7 @@ bool stage_guard::is_late(const batch_key& key) const {
 }
 
 /// Checks a forward and notes its parts. Returns what is wrong with it; empty: nothing.
-std::string stage_guard::fault_of(const request& what, open_forward& forward) {
+std::string stage_guard::fault_of(request& what, open_forward& forward) {
   std::string fault;
   if (what.push)
     for_each_batch(*what.push, [&](const batch_key& key) {
@@ -257,7 +249,7 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
         fault.empty() && open != nullptr && open->tables != what.push->tables)
       fault = "forwarded " + named(key) + " with other tables than those of its push";
   if (what.push && checks_values_ && fault.empty())
-    fault = value_fault(*what.push, forward);
+    fault = check_values(*what.push, forward);
   if (what.pull) {
     forward.workers.insert(what.pull->step.worker);
     for (const auto& other : what.pull->others)
@@ -277,20 +269,26 @@ std::string stage_guard::fault_of(const request& what, open_forward& forward) {
   return fault;
 }
 
-/// Says which value of a push the stage has made, though it is not finite; empty: none.
-std::string stage_guard::value_fault(const push_request& push, const open_forward& forward) {
-  std::vector<const float*> passed_on;
+/// Checks the values that the stage has made, and corrects the norm if there are any. Says which of
+/// them is not finite; empty: none.
+std::string stage_guard::check_values(push_request& push, const open_forward& forward) {
+  values_before before;
   for (const auto& part : forward.batches)
     if (const auto* const open = open_.find(part.owner.value))
-      passed_on.insert(passed_on.end(), open->values.begin(), open->values.end());
+      before.add(open->values);
   std::string fault;
   for_each_values(push, [&](table_id table, std::span<const float> values) {
-    if (!fault.empty() || std::ranges::find(passed_on, values.data()) != passed_on.end())
+    if (!fault.empty() || before.have(values.data()))
       return;
-    if (const auto at = first_non_finite(values); at < values.size())
+    if (values.data() == nullptr && !values.empty())
+      fault = "forwarded " + named(key_of(push.step)) + " without values of table "
+              + std::to_string(table.value);
+    else if (const auto at = first_non_finite(values); at < values.size())
       fault = "forwarded " + named(key_of(push.step)) + " with a value that is not finite: "
               + std::to_string(values[at]) + " in table " + std::to_string(table.value);
   });
+  if (fault.empty())
+    correct_norm(push, before);
   return fault;
 }
 
@@ -334,6 +332,16 @@ std::string stage_guard::answer_fault(const open_request& open, const reply& wha
     return "answered " + named(open.batches.front()) + " without a receipt";
   if (open.pull && !what.pulled)
     return "answered the pull for " + named(*open.pull) + " without values";
+  const auto has_rows = [&](const row_keys& asked) {
+    return std::ranges::any_of(what.pulled->rows, [&](const row_piece& x) {
+      return x.where.table == asked.table && x.where.width == asked.width
+             && x.where.count == asked.count && (x.values || asked.count == 0);
+    });
+  };
+  for (const auto& asked : open.rows)
+    if (!has_rows(asked))
+      return "answered the pull for " + named(*open.pull) + " without the rows of table "
+             + std::to_string(asked.table.value);
   return "";
 }
 
@@ -392,6 +400,7 @@ void stage_guard::forget(request_token token, const open_request& open) {
 
 void stage_guard::breach(const std::string& what, guard_effects& effects) {
   broken_ = {errc::contract_broken, "stage '" + name_ + "' " + what};
+  next_tick_.reset();
   effects.push_back(warning_effect{broken_->text});
   open_.erase_if([&](std::uint64_t token, const open_request&) {
     effects.push_back(failed_effect{{token}, *broken_});

@@ -2,6 +2,7 @@
 // caller owns the next kv and the promises.
 #pragma once
 
+#include "actors/protocol/worker/push_values.hpp"
 #include "actors/protocol/worker/stage.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -62,7 +63,8 @@ public:
   void poll(time_point now, guard_effects& effects);
   /// Takes the end of a stage that is an actor, which is a breach of the contract.
   void ended(const std::string& why, guard_effects& effects);
-  std::optional<time_point> next_tick() const { return stage_->next_tick(); }
+  /// Returns the time that the stage asked for behind its last event; nullopt: none.
+  std::optional<time_point> next_tick() const { return next_tick_; }
 
   bool is_empty() const { return open_.empty(); }
   bool is_broken() const { return broken_.has_value(); }
@@ -84,8 +86,9 @@ private:
     std::vector<batch_key> batches; ///< Those of its push.
     std::optional<batch_key> pull;  ///< The step that pulls.
     time_point held_until{0};
-    std::vector<table_id> tables;     ///< Of its push.
-    std::vector<const float*> values; ///< Of its push; only to know them again.
+    std::vector<table_id> tables; ///< Of its push.
+    values_before values;         ///< Those of its push.
+    std::vector<row_keys> rows;   ///< Those of its pull.
   };
   struct forwarded_batch {
     batch_key key;
@@ -111,9 +114,9 @@ private:
   void take(failed_effect& effect, guard_effects& effects);
   bool is_late(const batch_key& key) const;
   std::string refusal_fault(const open_request& open, const failure& why);
-  std::string fault_of(const request& what, open_forward& forward);
+  std::string fault_of(request& what, open_forward& forward);
   std::string order_fault(worker_id worker, request_token later) const;
-  std::string value_fault(const push_request& push, const open_forward& forward);
+  std::string check_values(push_request& push, const open_forward& forward);
   std::string answer_fault(const open_request& open, const reply& what) const;
   open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
@@ -138,6 +141,7 @@ private:
   std::vector<forward_id> dropped_; ///< Forwards of expired batches; they are to fail.
   request_token newest_{0};
   bool checks_values_; ///< It is a stage of the program.
+  std::optional<time_point> next_tick_;
   std::optional<failure> broken_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
+#include "fmt/format.h"
 
 #include <chrono>
 #include <cstddef>
@@ -198,6 +199,75 @@ TEST_CASE("faults_have_shares_and_a_delay") {
   CHECK(rejection({.delay = std::chrono::seconds{6}}) == wrong);
 }
 
+TEST_CASE("tables_of_different_consistency_are_checked_as_the_strictest") {
+  const auto mixed = [](consistency_mode first, consistency_mode second) {
+    servers store{.tables = {table_of("w", 4), table_of("b", 4)}};
+    store.tables[0].sync = {first, 0};
+    store.tables[1].sync = {second, 0};
+    return store;
+  };
+  using enum consistency_mode;
+  for (const auto& store : {mixed(asp, bsp), mixed(bsp, asp), mixed(ssp, bsp)}) {
+    run_options options;
+    options.workers.ahead = 1;
+    CHECK(rejection_of(graph_of(store, options), options)
+          == "--sync bsp waits for other workers: leave out --pull-ahead");
+    options.workers.ahead = 0;
+    options.workers.backups = 1;
+    const auto made = lower("tiny", graph_of(store, options), options);
+    REQUIRE(made);
+    CHECK(to_text(*made).find("record and replay: no, some tables are bsp and others are not")
+          != std::string::npos);
+    options.record_directory = "r";
+    CHECK(rejection_of(graph_of(store, options), options)
+          == "--record knows jobs of which all tables are bsp, or none: leave it out");
+  }
+  run_options options;
+  options.workers.ahead = 1;
+  CHECK(rejection_of(graph_of(mixed(asp, ssp), options), options)
+        == "--sync ssp:0 waits for other workers: leave out --pull-ahead");
+}
+
+TEST_CASE("an_all_reduce_refuses_what_it_cannot_have") {
+  run_options options;
+  all_reduce store{.tables = {table_of("w", 4)}};
+  CHECK(rejection_of(graph_of(store, options), options).empty());
+  for (auto* const field : {&options.workers.per_process, &options.workers.backups}) {
+    const auto before = std::exchange(*field, 2);
+    CHECK(rejection_of(graph_of(store, options), options)
+          == "learners: an all-reduce has a process for each worker, which pulls nothing: leave "
+             "per_process, backups and delta_pulls out");
+    *field = before;
+  }
+  store.tables.push_back({.name = "rows", .kind = table_kind::sparse, .width = 2});
+  CHECK(
+    rejection_of(graph_of(store, options), options)
+    == "--sync allreduce sends whole gradients, and table 'rows' is sparse: use --sync bsp with "
+       "servers");
+}
+
+TEST_CASE("a_reducer_and_a_codec_have_ranges") {
+  run_options options;
+  const auto rejection = [&](stage_list path) {
+    return rejection_of(graph_of(servers{.tables = {table_of("w", 4)}}, options, std::move(path)),
+                        options);
+  };
+  CHECK(rejection({reduce{.wait = std::chrono::seconds{5}}}).empty());
+  for (const int milliseconds : {-1, 5001})
+    CHECK(rejection({reduce{.wait = std::chrono::milliseconds{milliseconds}}})
+          == "reduce::wait is not from 0 to 5 s");
+  CHECK(rejection({compress{.pulls = encoding::int8}}).empty());
+  CHECK(rejection({compress{.pulls = encoding::topk}})
+        == "compress::pulls is topk, which cannot have whole values: use f32, fp16, bf16 or int8");
+  for (const double share : {0.0, -1.0, 1.5})
+    CHECK(
+      rejection({compress{.pushes = {{"", {encoding::topk, share}}}}})
+      == fmt::format("compress::pushes: topk sends {} of the elements, which is not above 0 and "
+                     "at most 1",
+                     share));
+  CHECK(rejection({compress{.pushes = {{"", {encoding::topk, 1.0}}}}}).empty());
+}
+
 TEST_CASE("a_maker_that_makes_no_trainer_gives_none_behind_push_functions_and_local_steps") {
   run_options options;
   graph g;
@@ -249,7 +319,7 @@ TEST_CASE("supervision_has_ranges_and_leaves_out_workers_only") {
         == "model: supervision::crashes_max is 0, which is not from 1 to 1000");
   model.on_death = {.window = std::chrono::seconds{-1}};
   CHECK(rejection_of(graph_of(model, options), options)
-        == "model: supervision::window is 0, which is not from 1 to 1000000");
+        == "model: supervision::window is -1, which is not from 1 to 1000000");
   options.workers.on_death.then = outcome::leave_out;
   CHECK(rejection_of(graph_of(servers{.tables = {table_of("w", 4)}}, options), options).empty());
   CHECK(rejection_of(graph_of(all_reduce{{table_of("w", 4)}}, options), options)
@@ -305,6 +375,15 @@ TEST_CASE("fields_that_a_program_sets_are_in_their_ranges") {
   CHECK(with({.count = 0}, 1) == "model: servers::count is 0, which is not from 1 to 256");
   CHECK(with({.apply_batch = 0}, 1)
         == "model: servers::apply_batch is 0, which is not from 1 to 1024");
+  CHECK(with({.checkpoints = {.interval = std::chrono::milliseconds{-5}}}, 1)
+        == "model: checkpoint_options::interval is -5, which is not from 0 to 60000000000000");
+  for (const double scale : {0.0, 0.5, 21.0, std::numeric_limits<double>::quiet_NaN()}) {
+    options.workers.straggler_time_scale = scale;
+    CHECK(with({}, 1)
+          == fmt::format("learners: workers::straggler_time_scale is {}, which is not from 1 to 20",
+                         scale));
+  }
+  options.workers.straggler_time_scale = 1;
   auto shared = table_of("v", 4);
   shared.sync.mode = consistency_mode::hogwild;
   CHECK(with({.tables = {shared}}, 1)

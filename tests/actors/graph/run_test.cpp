@@ -83,6 +83,35 @@ TEST_CASE("a graph without an evaluator has its values in the end") {
   CHECK(done->values.at("bias")[4] == doctest::Approx(3).epsilon(0.05));
 }
 
+TEST_CASE("run() reads the values with which a table begins") {
+  const storage::temporary_directory folder;
+  auto how = settings_of(run_mode::threads);
+  how.options.export_file = folder.path() / "begun.npz";
+  REQUIRE(run(with_evaluator(how.options, counted), how));
+  const auto with_values = [&](const std::string& file, run_mode mode) {
+    auto again = settings_of(mode);
+    graph g;
+    auto tables = std::vector{table_of("v", 7), table_of("w", 7)};
+    tables[1].frozen = true;
+    tables[1].values = from_file(file);
+    auto model = g.add("model", again.options.store(tables));
+    g.add("learners", again.options.workers_of(100, trainers([](auto&&, auto&&, auto gradients) {
+                                                 std::ranges::fill(gradients[0], 0.0f);
+                                                 return 0.0;
+                                               })))
+      .into(model);
+    return run(g, again);
+  };
+  for (const auto mode : {run_mode::threads, run_mode::simulation}) {
+    const auto done = with_values(*how.options.export_file, mode);
+    REQUIRE(done);
+    CHECK(done->values.at("w")[6] == doctest::Approx(3).epsilon(0.2));
+    const auto failed = with_values(folder.path() / "none.npz", mode);
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().text.find("none.npz") != std::string::npos);
+  }
+}
+
 TEST_CASE("simulated runs of one seed end in the same values") {
   const auto how = settings_of(run_mode::simulation);
   const auto values = [&] { return run(tiny_graph(how.options, 100, noisy), how)->values; };
@@ -128,6 +157,11 @@ TEST_CASE("a run that cannot begin is refused in one line") {
   auto how = settings_of(run_mode::threads);
   how.options.kills = {{{role::worker, 0}, std::chrono::milliseconds{1}}};
   CHECK(rejection(how) == "--threads is one process: leave out --kill");
+  how = settings_of(run_mode::simulation);
+  how.options.checkpoint_directory = "x";
+  CHECK(rejection(how)
+        == "--simulate begins with the initial values and keeps no checkpoints: leave out "
+           "--checkpoint");
   how = settings_of(run_mode::threads);
   how.options.servers.replicas = 3;
   CHECK(rejection(how) == "--replicas 3 needs as many --servers, not 1");

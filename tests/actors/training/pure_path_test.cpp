@@ -83,6 +83,25 @@ TEST_CASE("requests pass the stages in their order, and answers in the other one
   }
 }
 
+TEST_CASE("a replay has the norm of the values that a stage has made") {
+  struct halves final : pass_through {
+    void outgoing(request& what, stage_effects&) override {
+      auto& values = what.push->pieces[0].values;
+      const auto made = std::make_shared<float>(*values / 2);
+      values = {made, made.get()};
+    }
+  };
+  for (const bool changes : {false, true}) {
+    auto path = pure_path::of({changes ? stage_of<halves>("a") : stage_of<pass_through>("a")});
+    REQUIRE(path);
+    auto asked = some_push();
+    const auto value = std::make_shared<float>(6.0f);
+    asked.push->pieces.push_back({{{0}, 0, 1}, {value, value.get()}});
+    asked.push->gradient_norm = 6;
+    CHECK(path->forward({1}, std::move(asked))->push->gradient_norm == (changes ? 3.0f : 6.0f));
+  }
+}
+
 TEST_CASE("a stage that is not pure is named") {
   CHECK(failure_of<pass_through>() == "");
   CHECK(failure_of<keeps>()

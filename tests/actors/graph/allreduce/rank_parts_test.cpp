@@ -156,7 +156,7 @@ std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour
       while (communicator && !model.finished()) {
         if (!sum.compute(**communicator, false) || !sum.finish(**communicator))
           return;
-        model.step();
+        REQUIRE(model.step());
       }
       ends[rank] = model.checksum();
     });
@@ -240,7 +240,7 @@ TEST_CASE("a_gradient_that_turns_out_not_to_be_finite_once_parts_left_counts_as_
     CHECK_FALSE(early.models[1]->spoiled());
     for (auto* ranks : {&early, &late})
       for (auto& model : ranks->models) {
-        CHECK_EQ(model->step().unusable, 1);
+        CHECK_EQ(model->step()->unusable, 1);
         CHECK_EQ(model->refused(), model == ranks->models[1]); // Only rank 1 refused a gradient.
       }
     CHECK_EQ(early.models[0]->checksum(), late.models[0]->checksum());

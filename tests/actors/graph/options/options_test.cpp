@@ -274,7 +274,7 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--replicas", "17"}, "--replicas: "},
     {{"--workers-per-process", "0"}, "--workers-per-process: "},
     {{"--workers-per-process", "33"}, "--workers-per-process: "},
-    {{"--reduce-wait", "60001"}, "--reduce-wait: "},
+    {{"--reduce-wait", "5001"}, "--reduce-wait: "},
     {{"--shards", "0"}, "--shards: "},
     {{"--shards", "4097"}, "--shards: "},
     {{"--lr", "0"}, "--lr: "},

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -75,10 +76,14 @@ struct scripted final : stage_decider {
     if (on_tick)
       on_tick(effects);
   }
+  std::optional<time_point> next_tick() const override {
+    return on_next_tick ? on_next_tick() : std::nullopt;
+  }
 
   handler on_ask;
   outcome_handler on_answered, on_failed;
   std::function<void(stage_effects&)> on_tick;
+  std::function<std::optional<time_point>()> on_next_tick;
   int failures = 0;
 };
 
@@ -501,6 +506,93 @@ TEST_CASE("a value that a stage has made must be finite, and others are not its 
     };
     CHECK(f.ask(1, with_values(1, {1})) == lines{"forward 1 push 1"});
   }
+}
+
+TEST_CASE("a stage is ticked when it asked for it, and never after a breach") {
+  fixture f;
+  f.stage->on_next_tick = [] { return time_point{7s}; };
+  CHECK_FALSE(f.guard.next_tick());
+  pass(f);
+  f.ask(1, push(0, 1));
+  CHECK(f.guard.next_tick() == time_point{7s});
+  f.stage->on_tick = [](stage_effects&) { throw std::runtime_error{"no time"}; };
+  CHECK(f.tick(7s) == breach("failed: no time", {1}));
+  CHECK_FALSE(f.guard.next_tick());
+}
+
+TEST_CASE("an exception of next_tick() is a breach") {
+  fixture f;
+  f.stage->on_next_tick = []() -> std::optional<time_point> { throw std::runtime_error{"never"}; };
+  CHECK(f.ask(1, push(0, 1)) == breach("failed: never", {1}));
+}
+
+TEST_CASE("an answer has all rows that were asked for") {
+  const auto value = std::make_shared<float>(1.0f);
+  const auto rows = [](std::uint32_t table, std::uint64_t count) {
+    return row_keys{.table = {table}, .width = 1, .count = count};
+  };
+  const auto answered_with = [&](std::vector<row_keys> given) {
+    fixture f;
+    pass(f);
+    auto asked = pull(0, 2);
+    asked.pull->rows = {rows(0, 1), rows(2, 3)};
+    f.ask(1, std::move(asked));
+    f.stage->on_answered = [&](forward_id, stage_effects& effects) {
+      auto what = done(false, true);
+      for (const auto& x : given)
+        what.pulled->rows.push_back({x, {value, value.get()}});
+      effects.answer({1}, std::move(what));
+    };
+    return f.answer(1, false, true);
+  };
+  CHECK(answered_with({rows(0, 1), rows(2, 3)}) == lines{"answer 1"});
+  const std::string wrong = "answered the pull for batch 2 of worker 0 without the rows of table ";
+  CHECK(answered_with({rows(0, 1)}) == breach(wrong + "2", {1}));
+  CHECK(answered_with({rows(0, 2), rows(2, 3)}) == breach(wrong + "0", {1}));
+  CHECK(answered_with({}) == breach(wrong + "0", {1}));
+}
+
+TEST_CASE("a value that a stage leaves out is a breach") {
+  fixture f;
+  f.stage->on_ask = [](request_token, request what, stage_effects& effects) {
+    what.push->pieces.push_back({{{1}, 0, 3}, nullptr});
+    effects.forward(std::move(what));
+  };
+  CHECK(f.ask(1, push(0, 1))
+        == breach("forwarded batch 1 of worker 0 without values of table 1", {1}));
+}
+
+TEST_CASE("the norm of a push is that of the values that a stage has made") {
+  fixture f;
+  const auto values_of = [](std::vector<float> values) {
+    const auto made = std::make_shared<std::vector<float>>(std::move(values));
+    return float_ptr{made, made->data()};
+  };
+  const auto asked = [&](float norm) {
+    auto what = push(0, 1);
+    what.push->gradient_norm = norm;
+    what.push->pieces.push_back({{{1}, 0, 1}, values_of({3})});
+    what.push->rows.push_back({{{2}, 2, 1, nullptr}, values_of({4, 12})});
+    return what;
+  };
+  float scale = 2;
+  f.stage->on_ask = [&](request_token, request what, stage_effects& effects) {
+    if (scale != 1)
+      for (auto& [where, values] : what.push->pieces)
+        values = values_of({scale * *values});
+    effects.forward(std::move(what));
+  };
+  const auto norm_after = [&](float norm) {
+    guard_effects effects;
+    f.guard.ask({1}, asked(norm), f.now, effects);
+    return std::get<forward_effect>(effects.at(0)).what.push->gradient_norm;
+  };
+  SUBCASE("new values") { CHECK(norm_after(13) == 14.0f); } // 6, 4 and 12
+  SUBCASE("values that are passed on") {
+    scale = 1;
+    CHECK(norm_after(5) == 5.0f);
+  }
+  SUBCASE("no table clips") { CHECK(norm_after(0) == 0.0f); }
 }
 
 TEST_CASE("a request behind a forward of its worker is not held by the stage") {
