@@ -92,9 +92,12 @@ class Functions(cluster.ClusterTest):
                                r"version \d+0 \([0-9a-f]{8}, [0-9a-f]{8}\): a server function reads")
 
     def test_a_function_that_fails_ends_the_job(self):
-        said = self.refused("--function", "fail", common=self.common[:-2])
-        self.assertIn("function 'fail' gave a value that is not finite: table 'counts', elements",
-                      said)
+        for words in ((), ("--sync", "allreduce")):
+            with self.subTest(words):
+                said = self.refused("--function", "fail", *words, common=self.common[:-2],
+                                    name="-".join(words))
+                self.assertIn("function 'fail' gave a value that is not finite: table 'counts', "
+                              "elements", said)
 
     def test_a_host_of_another_build_is_refused(self):
         where = f"127.0.0.1:{free_port()}"

@@ -193,7 +193,10 @@ result<rank_model::step_flags> rank_model::step() {
   const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
   const push_request* const pushes[] = {&push};
   const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
-  if (!taken && taken.error().code == errc::contract_broken)
+  const auto has_function = [](const table_spec& x) {
+    return x.optimizer.kind == optimizer_kind::user;
+  };
+  if (!taken && std::ranges::any_of(job_.tables, has_function))
     return taken.error();
   if (!taken)
     all.unusable = static_cast<float>(slots);

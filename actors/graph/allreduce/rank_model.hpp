@@ -72,8 +72,8 @@ public:
   std::uint64_t samples() const { return own_.samples; }
   double loss() const { return own_.loss; }
   /// Takes the clock's step with the sums, and returns the remarks of all ranks. If the sums are
-  /// not finite, only the clock changes, as with servers. Errors: contract_broken (a server
-  /// function threw; the values are as before).
+  /// not finite, only the clock changes, as with servers. Errors, which leave the values as they
+  /// were: contract_broken (a server function threw), non_finite (its result).
   result<step_flags> step();
   /// Returns whether the last step left out the own gradient or the sum, because it was not finite.
   bool refused() const { return refused_; }
