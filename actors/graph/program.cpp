@@ -103,8 +103,11 @@ void let_signals_end_process_1() {
 
 } // namespace
 
-program::program(std::string name, std::string description, run_options defaults)
-    : name_(std::move(name)), options_(std::move(defaults)),
+program::program(std::string name, std::string description)
+    : program(std::move(name), std::move(description), {}) {}
+
+program::program(std::string name, std::string description, const run_options& defaults)
+    : name_(std::move(name)), options_(defaults),
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
   format_help(*command_line_);
   declare(*command_line_, options_);

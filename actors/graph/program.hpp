@@ -29,8 +29,9 @@ namespace troupe {
 /// ~~~
 class program {
 public:
+  program(std::string name, std::string description);
   /// `defaults`: the values of options that the command line does not have; --help shows them.
-  program(std::string name, std::string description, run_options defaults = {});
+  program(std::string name, std::string description, const run_options& defaults);
   ~program();
 
   /// Declares an option of the program's own; `value` now is its default. The options of run() are
