@@ -7,7 +7,8 @@ include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Troupe)
 install(TARGETS troupe_base troupe_serialization troupe_kernels troupe_storage troupe_actors
         troupe_deterministic EXPORT TroupeTargets)
-install(TARGETS troupe troupe_sim)
+install(TARGETS troupe)
+install(TARGETS troupe_sim RUNTIME OPTIONAL) # scripts/demo does not build it.
 foreach(component IN ITEMS troupe base serialization kernels storage actors)
   install(DIRECTORY ${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
           FILES_MATCHING PATTERN "*.hpp")

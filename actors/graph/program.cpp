@@ -116,8 +116,18 @@ program::program(std::string name, std::string description, const run_options& d
 
 program::~program() = default;
 
+template <class Number>
+void program::check_default(const std::string& name, Number value, Number least, Number greatest) {
+  if (!(value >= least && value <= greatest))
+    mistakes_.push_back(fmt::format("the program's default of {} is {}, which is not from {} to {}",
+                                    name, value, least, greatest));
+}
+
 template <class Declare>
 void program::declared(const std::string& name, Declare declare) {
+  if (!name.starts_with('-'))
+    return mistakes_.push_back(
+      fmt::format("the program declares the option {}, which does not begin with --", name));
   try {
     // CLI11 itself compares only the options of one group.
     for (const auto& one : CLI::detail::split(name, ','))
@@ -137,6 +147,7 @@ void program::option(const std::string& name, std::string& value, const std::str
 
 void program::option(const std::string& name, std::uint64_t& value, const std::string& help,
                      std::uint64_t least, std::uint64_t greatest) {
+  check_default(name, value, least, greatest);
   declared(name, [&] {
     command_line_->add_option(name, value, help)
       ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
@@ -146,6 +157,7 @@ void program::option(const std::string& name, std::uint64_t& value, const std::s
 
 void program::option(const std::string& name, double& value, const std::string& help, double least,
                      double greatest) {
+  check_default(name, value, least, greatest);
   const auto in_range = [least, greatest](const std::string& text) {
     double given = 0;
     const bool fits = CLI::detail::lexical_cast(text, given) && given >= least && given <= greatest;
@@ -191,7 +203,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // Its file is named "exe".
   if (!mistakes_.empty())
-    return complain(name_, mistakes_.front(), EXIT_FAILURE);
+    return complain(name_, mistakes_.front(), bad_command_line);
   try {
     // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)

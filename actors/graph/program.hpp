@@ -69,6 +69,10 @@ private:
   template <class Declare>
   void declared(const std::string& name, Declare declare);
 
+  /// Remembers a default that the command line would refuse.
+  template <class Number>
+  void check_default(const std::string& name, Number value, Number least, Number greatest);
+
   std::string name_;
   run_options options_;
   server_functions functions_;

@@ -74,7 +74,8 @@ result<pid_t> spawn(const std::filesystem::path& executable, const std::vector<s
   const descriptor exec_result{ends[0]};
   descriptor exec_pipe{ends[1]};
   const auto parent = getpid();
-  const auto pid = fork();
+  // Not fork(): a library that handles forks, such as OpenBLAS, may wait there without an end.
+  const auto pid = _Fork();
   if (pid == 0)
     become(executable, arguments.data(), how, parent, exec_pipe.get());
   if (pid < 0)

@@ -158,8 +158,7 @@ class Replay(cluster.ClusterTest):
         self.assertRegex(self.replay(run, ("--model", "mlp:32"), status=1),
                          r"the record is of another model: table '\w+' is \S+ there and \S+ here")
         said = self.replay(run, (*MODEL, "--lr", 0.9, "--workers", 7))
-        self.assertIn("steps are those of the record, whatever is given here: --lr, --workers\n",
-                      said)
+        self.assertIn("as the record says and leaves these options out: --lr, --workers\n", said)
         self.assertIn("equal to trained.npz\n", said)
         again = self.start(*MODEL, "--record", run.home / "record")
         self.assertEqual(again.wait(), 1)

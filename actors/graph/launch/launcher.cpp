@@ -335,7 +335,8 @@ private:
       fresh.swap(warnings_->fresh);
     }
     for (const auto& line : fresh)
-      note(line);
+      if (!watch_->failure().ends_with(line)) // Which is shown already.
+        note(line);
   }
 
   void take_evaluations(time_point now) {

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <set>
 #include <system_error>
@@ -285,11 +287,32 @@ result<prepared_place> choose_place(const plan& what) {
   return made;
 }
 
+/// Checks that the files that options name can be read.
+static result<void> check_inputs(const run_options& options) {
+  std::vector<std::string> files;
+  if (options.import_file)
+    files.push_back(*options.import_file);
+  if (options.compare_file)
+    files.push_back(*options.compare_file);
+  if (options.replay_directory)
+    files.push_back(*options.replay_directory + "/job");
+  for (const auto& file : files)
+    if (access(file.c_str(), R_OK) != 0)
+      return {errc::io_failed, "cannot read " + file + ": " + std::strerror(errno)};
+  const auto checkpoints = options.checkpoint_directory.value_or(
+    (std::filesystem::path{options.run_directory} / "checkpoints").string());
+  if (options.resume && !options.join && !std::filesystem::exists(checkpoints))
+    return {errc::invalid_argument, "no checkpoint to resume from: there is no " + checkpoints};
+  return {};
+}
+
 result<void> check_run(const plan& what) {
   const auto& options = what.options;
   if (auto fit = check_tensor_files(options, what.job); !fit)
     return fit;
   if (auto fine = check_outputs(options, what.files); !fine)
+    return fine;
+  if (auto fine = check_inputs(options); !fine)
     return fine;
   if (auto loaded = load_certificates(options); !loaded)
     return loaded.error();

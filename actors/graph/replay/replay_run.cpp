@@ -139,7 +139,7 @@ result<int> replay_and_compare(const plan& what) {
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
   if (const auto idle = idle_options(options); !idle.empty())
-    fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
+    fmt::print("the replay does as the record says and leaves these options out: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
   auto now = replay::begin(*std::move(recorded), trainer_of(what, job, 0), what.functions,

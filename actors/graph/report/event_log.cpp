@@ -49,16 +49,21 @@ std::optional<job_event> parse_event(const std::string& line) {
   return made;
 }
 
+/// Returns the failure of the last call, which set errno.
+static failure cannot_write(const std::filesystem::path& file) {
+  return {errc::io_failed,
+          "cannot write " + file.string() + ": " + std::system_category().message(errno)};
+}
+
 result<event_log> event_log::open(const std::filesystem::path& file) {
   std::FILE* const opened = std::fopen(file.c_str(), "ae");
   if (opened == nullptr)
-    return failure{errc::io_failed,
-                   "cannot write " + file.string() + ": " + std::system_category().message(errno)};
-  return event_log{opened};
+    return cannot_write(file);
+  return event_log{file, opened};
 }
 
-void event_log::write(const job_event& what, std::chrono::nanoseconds elapsed,
-                      std::chrono::system_clock::time_point now) {
+result<void> event_log::write(const job_event& what, std::chrono::nanoseconds elapsed,
+                              std::chrono::system_clock::time_point now) {
   json line{{"time", rounded(elapsed)},
             {"unix", rounded(now.time_since_epoch())},
             {"event", name_of(what.kind)}};
@@ -67,8 +72,10 @@ void event_log::write(const job_event& what, std::chrono::nanoseconds elapsed,
   if (const auto text = text_of(what); !text.empty() && !line.contains("text"))
     line["text"] = printable(text);
   const auto bytes = line.dump() + "\n";
-  [[maybe_unused]] const auto written = std::fwrite(bytes.data(), 1, bytes.size(), file_.get());
-  std::fflush(file_.get());
+  const auto written = std::fwrite(bytes.data(), 1, bytes.size(), file_.get());
+  if (std::fflush(file_.get()) != 0 || written != bytes.size())
+    return cannot_write(path_);
+  return {};
 }
 
 } // namespace troupe

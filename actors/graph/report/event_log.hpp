@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -23,16 +24,17 @@ public:
   /// Opens the file to append to it. Errors: io_failed.
   static result<event_log> open(const std::filesystem::path& file);
 
-  /// `elapsed`: since the launcher's start.
-  void write(const job_event& what, std::chrono::nanoseconds elapsed,
-             std::chrono::system_clock::time_point now);
+  /// `elapsed`: since the launcher's start. Errors: io_failed; the line may be missing.
+  result<void> write(const job_event& what, std::chrono::nanoseconds elapsed,
+                     std::chrono::system_clock::time_point now);
 
 private:
   struct close_file {
     void operator()(std::FILE* x) const { std::fclose(x); }
   };
-  explicit event_log(std::FILE* file) : file_(file) {}
+  event_log(std::filesystem::path path, std::FILE* file) : path_(std::move(path)), file_(file) {}
 
+  std::filesystem::path path_;
   std::unique_ptr<std::FILE, close_file> file_;
 };
 

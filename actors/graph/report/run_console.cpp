@@ -49,8 +49,7 @@ result<void> run_console::log_events(const std::filesystem::path& file,
 }
 
 void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed) {
-  if (events_)
-    events_->write(what, elapsed, std::chrono::system_clock::now());
+  write_event(what, elapsed);
   const auto line = printable(text_of(what));
   if (line.empty())
     return;
@@ -66,8 +65,19 @@ void run_console::log_progress(const progress_snapshot& now) {
   progress_at_ = now.elapsed;
   progress_phase_ = now.phase;
   log(log_level::info, render_line(now));
-  if (events_)
-    events_->write(event_of(now), now.elapsed, std::chrono::system_clock::now());
+  write_event(event_of(now), now.elapsed);
+}
+
+void run_console::write_event(const job_event& what, std::chrono::nanoseconds elapsed) {
+  if (!events_)
+    return;
+  const auto written = events_->write(what, elapsed, std::chrono::system_clock::now());
+  if (written || std::exchange(lacks_events_, true))
+    return;
+  const auto line = written.error().text + "; events are missing in this file";
+  if (screen_)
+    screen_->event(line, elapsed);
+  log(log_level::warn, line);
 }
 
 void run_console::show(const progress_snapshot& now) {

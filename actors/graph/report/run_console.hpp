@@ -49,11 +49,14 @@ public:
 private:
   void log(log_level level, const std::string& text);
   void log_progress(const progress_snapshot& now);
+  /// Writes an event, and tells once if one could not be written.
+  void write_event(const job_event& what, std::chrono::nanoseconds elapsed);
 
   std::string program_;
   std::optional<progress_display> screen_;
   log_sink log_;
   std::optional<event_log> events_;
+  bool lacks_events_ = false; ///< A line that could not be written was told.
   std::optional<std::chrono::nanoseconds> progress_at_; ///< Time of the last progress event.
   job_phase progress_phase_ = job_phase::gathering;
 };

@@ -242,7 +242,10 @@ void run_statistics::resident_memory(const std::string& name, std::uint64_t byte
 // -- curves and rates --
 
 void run_statistics::evaluated(std::uint64_t epoch, evaluation found, time_point now) {
-  curve_.push_back({epoch * job_.batches_per_epoch(), now, std::nullopt, std::move(found)});
+  const auto batches = epoch * job_.batches_per_epoch();
+  // The evaluation of the end follows that of the last epoch, and takes its place.
+  std::erase_if(curve_, [&](const loss_point& x) { return x.test && x.batches == batches; });
+  curve_.push_back({batches, now, std::nullopt, std::move(found)});
 }
 
 void run_statistics::note_loss(time_point now) {

@@ -42,7 +42,7 @@ std::string refused(const std::function<void(program&)>& declare) {
       FAIL("the graph is described");
       return graph{};
     };
-    CHECK(tried.run(1, words, nothing) == 1);
+    CHECK(tried.run(1, words, nothing) == 2);
   });
 }
 
@@ -64,8 +64,19 @@ TEST_CASE("a name that a program declares twice is refused before anything runs"
         == "tried: the program has two server functions 'mean/1'\n");
 }
 
+TEST_CASE("a default that the command line would refuse is refused") {
+  std::uint64_t count = 0;
+  double share = 2;
+  CHECK(refused([&](program& x) { x.option("--count", count, "A count", 1, 9); })
+        == "tried: the program's default of --count is 0, which is not from 1 to 9\n");
+  CHECK(refused([&](program& x) { x.option("--share", share, "A share", 0, 1); })
+        == "tried: the program's default of --share is 2, which is not from 0 to 1\n");
+}
+
 TEST_CASE("a name that no option can have is refused") {
   std::string text;
+  CHECK(refused([&](program& x) { x.option("word", text, "A word"); })
+        == "tried: the program declares the option word, which does not begin with --\n");
   CHECK(refused([&](program& x) { x.option("-word", text, "A word"); })
         == "tried: the program declares -word: Invalid one char name: -word\n");
 }

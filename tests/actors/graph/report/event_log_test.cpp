@@ -34,11 +34,11 @@ TEST_CASE("each_event_is_a_line_of_json_with_its_sentence") {
   const temporary_directory folder;
   auto log = event_log::open(folder.path() / "events.jsonl");
   REQUIRE(log);
-  log->write({event_kind::member_joined, {{"member", "worker 1"}}}, 1234567us, noon);
-  log->write({event_kind::run_ended, {{"status", std::uint64_t{1}}, {"reason", "no\xff room"}}}, 2s,
-             noon);
-  log->write({event_kind::evaluated, {{"loss", std::numeric_limits<double>::quiet_NaN()}}}, 3s,
-             noon);
+  CHECK(log->write({event_kind::member_joined, {{"member", "worker 1"}}}, 1234567us, noon));
+  CHECK(log->write(
+    {event_kind::run_ended, {{"status", std::uint64_t{1}}, {"reason", "no\xff room"}}}, 2s, noon));
+  CHECK(log->write({event_kind::evaluated, {{"loss", std::numeric_limits<double>::quiet_NaN()}}},
+                   3s, noon));
   const auto lines = lines_of(folder.path() / "events.jsonl");
   REQUIRE(lines.size() == 3);
   CHECK(lines[0]
@@ -56,7 +56,7 @@ TEST_CASE("a_line_is_read_as_the_event_that_was_written") {
                        {{"phase", "training"}, {"done", 0.5}, {"active", std::uint64_t{7}}}};
   auto log = event_log::open(folder.path() / "events.jsonl");
   REQUIRE(log);
-  log->write(what, 1s, noon);
+  CHECK(log->write(what, 1s, noon));
   const auto read = parse_event(lines_of(folder.path() / "events.jsonl").at(0));
   REQUIRE(read);
   CHECK(read->kind == what.kind);
@@ -71,12 +71,20 @@ TEST_CASE("a_line_is_read_as_the_event_that_was_written") {
 TEST_CASE("a_file_is_appended_to_and_one_that_cannot_be_opened_is_named") {
   const temporary_directory folder;
   for (int i = 0; i < 2; ++i)
-    event_log::open(folder.path() / "events.jsonl")->write({event_kind::stopping, {}}, 0s, noon);
+    CHECK(
+      event_log::open(folder.path() / "events.jsonl")->write({event_kind::stopping, {}}, 0s, noon));
   CHECK(lines_of(folder.path() / "events.jsonl").size() == 2);
   const auto none = event_log::open(folder.path() / "no" / "events.jsonl");
   REQUIRE_FALSE(none);
   CHECK(none.error().code == errc::io_failed);
   CHECK(none.error().text.find("no/events.jsonl") != std::string::npos);
+}
+
+TEST_CASE("an_event_that_cannot_be_written_is_an_error") {
+  auto full = event_log::open("/dev/full");
+  REQUIRE(full);
+  CHECK(full->write({event_kind::stopping, {}}, 0s, noon).error()
+        == failure{errc::io_failed, "cannot write /dev/full: No space left on device"});
 }
 
 } // namespace event_log_test

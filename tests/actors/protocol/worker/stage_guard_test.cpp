@@ -529,7 +529,7 @@ TEST_CASE("an exception of next_tick() is a breach") {
 TEST_CASE("an answer has all rows that were asked for") {
   const auto value = std::make_shared<float>(1.0f);
   const auto rows = [](std::uint32_t table, std::uint64_t count) {
-    return row_keys{.table = {table}, .width = 1, .count = count};
+    return row_keys{.table = {table}, .width = 1, .count = count, .keys = nullptr};
   };
   const auto answered_with = [&](std::vector<row_keys> given) {
     fixture f;
