@@ -74,7 +74,7 @@ result<pid_t> spawn(const std::filesystem::path& executable, const std::vector<s
   const descriptor exec_result{ends[0]};
   descriptor exec_pipe{ends[1]};
   const auto parent = getpid();
-  // Not fork(): a library that handles forks, such as OpenBLAS, may wait there without an end.
+  // fork() runs the handlers of libraries, and that of OpenBLAS may wait without an end.
   const auto pid = _Fork();
   if (pid == 0)
     become(executable, arguments.data(), how, parent, exec_pipe.get());

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// What follows when the processes of a node end too often.
+/// The action when the processes of a node end too often.
 enum class outcome : std::uint8_t {
   fail_job, ///< The job ends with the process's last words.
   /// The job goes on without the process, while its host has other ones of this node. Workers only,
