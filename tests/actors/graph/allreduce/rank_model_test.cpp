@@ -71,7 +71,7 @@ void step_all(std::vector<std::unique_ptr<rank_model>>& ranks) {
       first[i] += ranks[other]->sum()[i];
   for (auto& rank : ranks) {
     std::ranges::copy(first, rank->sum().begin());
-    rank->step();
+    REQUIRE(rank->step());
   }
 }
 

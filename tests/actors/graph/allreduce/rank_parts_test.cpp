@@ -214,7 +214,7 @@ TEST_CASE("steps_with_and_without_parts_that_left_early_end_in_the_same_bytes") 
         ranks->add_up(ranks == &early);
         for (auto& model : ranks->models) {
           CHECK_FALSE(model->spoiled());
-          model->step();
+          REQUIRE(model->step());
         }
       }
       CHECK_EQ(early.models[0]->checksum(), late.models[0]->checksum());
@@ -260,7 +260,7 @@ TEST_CASE("ranks_over_links_end_in_the_bytes_of_sums_without_overlap") {
     while (!late.models[0]->finished()) {
       late.add_up(false);
       for (auto& model : late.models)
-        model->step();
+        REQUIRE(model->step());
     }
     const auto expected = late.models[0]->checksum();
     CHECK_EQ(train_over_links(job_of(), how), std::vector<std::uint64_t>(2, expected));
