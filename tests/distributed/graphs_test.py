@@ -291,5 +291,5 @@ class Mistakes(GraphTest):
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    options.add_argument("--kills", type=int, default=3)
+    options.add_argument("--kills", type=int, default=5)
     cluster.main(options=options)
