@@ -407,6 +407,23 @@ class BadInput(cluster.ClusterTest):
                            r"cannot write .*r.json: No space left on device$", seconds=30)
         self.assertTrue(run.told("batches_applied"))
 
+    def test_inputs_that_a_dry_run_cannot_read(self):
+        for words, line in (
+                (("--import", "none.npz"), "cannot read none.npz: No such file or directory"),
+                (("--replay", "none"), "cannot read none/job: No such file or directory"),
+                (("--resume", "--run-dir", "none"),
+                 "no checkpoint to resume from: there is no none/checkpoints")):
+            done = subprocess.run([cluster.arguments.programs / "async_sgd", "--dry-run", *words],
+                                  cwd=self.home, capture_output=True, text=True, timeout=30,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr), (1, f"async_sgd: {line}\n"))
+
+    def test_events_that_cannot_be_written(self):
+        run = self.start(*self.small, "--events", "/dev/full", processes=False)
+        self.assertEqual(run.wait(), 0, run.err)
+        self.assertEqual(run.out.count("cannot write /dev/full: No space left on device; events "
+                                       "are missing in this file\n"), 1, run.out)
+
     def test_store_of_the_coordinator(self):
         where, _ = self.write_checkpoints()
         for path in (where / "coordinator/db").glob("*.log"):
