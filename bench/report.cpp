@@ -1,5 +1,7 @@
 #include "bench/report.hpp"
 
+#include "bench/machine_load.hpp"
+
 #include "fmt/core.h"
 
 #include <algorithm>
@@ -71,6 +73,15 @@ void print(const std::string& title, const std::vector<row>& rows, bool as_json)
     }
   }
   std::fflush(stdout);
+}
+
+void print_case(const std::string& title, std::vector<row> rows, bool as_json, double load_before) {
+  const double load_after = busy_processors();
+  for (auto& x : rows)
+    x.hidden("load_before", load_before).hidden("load_after", load_after);
+  print(
+    fmt::format("{}; busy processors {:.2f} before, {:.2f} after", title, load_before, load_after),
+    rows, as_json);
 }
 
 std::string size_text(std::size_t bytes) {

@@ -36,6 +36,10 @@ private:
 /// Prints one table. Requires: all rows have the same columns.
 void print(const std::string& title, const std::vector<row>& rows, bool as_json);
 
+/// Prints the table of a case, with the busy processors before it, which the caller measured, and
+/// after it, which this function measures; in JSON the fields load_before and load_after.
+void print_case(const std::string& title, std::vector<row> rows, bool as_json, double load_before);
+
 /// Returns "4 B", "64 KB", "40 MB".
 std::string size_text(std::size_t bytes);
 

@@ -11,7 +11,7 @@ mark_as_advanced(TROUPE_ZEROMQ TROUPE_ZEROMQ_INCLUDE TROUPE_CAF_IO)
 
 set(bench ${PROJECT_SOURCE_DIR}/bench)
 add_library(troupe_bench STATIC ${bench}/child.cpp ${bench}/links/network_namespace.cpp
-  ${bench}/options.cpp ${bench}/links/raw_socket.cpp ${bench}/report.cpp)
+  ${bench}/machine_load.cpp ${bench}/options.cpp ${bench}/links/raw_socket.cpp ${bench}/report.cpp)
 target_include_directories(troupe_bench PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(troupe_bench PUBLIC nlohmann_json::nlohmann_json fmt::fmt CLI11::CLI11)
 if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
@@ -70,7 +70,7 @@ if(TROUPE_EIGEN_INCLUDE)
   list(APPEND kernels_contestants eigen)
 endif()
 troupe_add_bench_test(kernels_bench kernels_bench
-  ROWS ${kernels_contestants} ARGUMENTS --rounds 1 --sizes 4096)
+  ROWS ${kernels_contestants} ARGUMENTS --any-load --rounds 1 --sizes 4096)
 
 # -- sparse_bench --------------------------------------------------------------
 
@@ -93,7 +93,7 @@ troupe_add_bench(links links_bench ${link_sources})
 target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
 troupe_add_bench_test(links_bench links_bench
   ROWS memcpy read troupe troupe-tcp memfd tcp-reno unix caf ${zeromq_rows}
-  ARGUMENTS --rounds 1 --sizes 4,65536)
+  ARGUMENTS --any-load --rounds 1 --sizes 4,65536)
 
 # -- push_pull -----------------------------------------------------------------
 
@@ -110,12 +110,12 @@ troupe_add_bench(store push_pull ${store_sources})
 target_link_libraries(push_pull PRIVATE troupe_bench_store)
 troupe_add_bench_test(push_pull push_pull
   ROWS troupe troupe-remote troupe-lists troupe-tcp troupe-tls ${zeromq_rows}
-  ARGUMENTS --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
+  ARGUMENTS --any-load --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
 troupe_add_bench_test(push_pull.sparse push_pull
   ROWS troupe troupe-remote ${zeromq_rows}
-  ARGUMENTS --rounds 1 --sparse 10000 --sizes 6400 --windows 1,8)
+  ARGUMENTS --any-load --rounds 1 --sparse 10000 --sizes 6400 --windows 1,8)
 troupe_add_bench_test(push_pull.freeze push_pull
-  ROWS troupe ARGUMENTS --only troupe --freeze 1)
+  ROWS troupe ARGUMENTS --any-load --only troupe --freeze 1)
 
 # -- local_bench ---------------------------------------------------------------
 
@@ -170,8 +170,8 @@ endif()
 add_test(NAME bench.all_reduce
   COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/all_reduce/all_reduce.py
           --rows ${all_reduce_rows}
-          --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --sizes 1024,1048576 --ranks 2
-                      --settings one --seconds 0.02)
+          --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --any-load --rounds 1 --sizes 1024,1048576
+                      --ranks 2 --settings one --seconds 0.02)
 set_tests_properties(bench.all_reduce PROPERTIES TIMEOUT 60 LABELS bench)
 
 # -- torch_bench.py ------------------------------------------------------------
@@ -184,8 +184,8 @@ if(TARGET async_sgd AND TARGET plain_loop)
   add_test(NAME bench.torch_bench
     COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/training/torch_bench.py
             --rows plain plain-x2 troupe troupe-ahead ${torch_rows}
-            --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --batch 256 --samples 6000
-                        --seconds 0.2)
+            --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --any-load --rounds 1 --batch 256
+                        --samples 6000 --seconds 0.2)
   set_tests_properties(bench.torch_bench PROPERTIES TIMEOUT 180 LABELS "bench;slow")
 endif()
 

@@ -2,6 +2,7 @@
 turns within each round.
 
 all_reduce.py PROGRAMS [--ranks 2,4] [--sizes BYTES,...] [--rounds 5] [--seconds 0.2] [--json]
+              [--any-load]
 
 PROGRAMS: the folder with all_reduce_team, all_reduce_links and, where they were built,
 all_reduce_mpi and all_reduce_gloo. --settings all: a round before the others finds Open MPI's
@@ -16,6 +17,9 @@ import shutil
 import statistics
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import machine_load  # noqa: E402
 
 SIZES = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 40 << 20, 160 << 20]
 SLEEP_BELOW = 1 << 16
@@ -130,13 +134,20 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--settings", choices=["all", "one"], default="all")
     parser.add_argument("--json", action="store_true")
+    machine_load.declare(parser)
     contest = Contest(parser.parse_args())
     for name, there in (("Open MPI", contest.mpi), ("Gloo", contest.gloo)):
         if not there:
             print(f"without {name}, which is not installed", file=sys.stderr)
+    machine_load.require_quiet_machine(contest.asked.any_load)
     for ranks in contest.asked.ranks:
-        for row in contest.contest(ranks):
-            print(json.dumps(row), flush=True) if contest.asked.json else show(row)
+        before = machine_load.busy_processors()
+        rows = list(contest.contest(ranks))
+        load = {"load_before": before, "load_after": machine_load.busy_processors()}
+        if not contest.asked.json:
+            print(f"{ranks} ranks; {machine_load.text(load)}")
+        for row in rows:
+            print(json.dumps({**row, **load}), flush=True) if contest.asked.json else show(row)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 // of memory are measured on vectors of the same length: a memcpy, and a loop that adds two vectors
 // into a third. A ratio is to the faster of the two in GB/s.
 #include "bench/kernels/kernel_contest.hpp"
+#include "bench/machine_load.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 
@@ -27,7 +28,7 @@ kernel_memory::kernel_memory(std::size_t floats) : count(floats), bytes(4 * floa
 namespace {
 
 struct options {
-  bool full = false, json = false;
+  bool full = false, json = false, any_load = false;
   std::size_t rounds = 5;
   std::vector<std::size_t> sizes; ///< Bytes of a vector.
   std::vector<std::string> only;
@@ -134,13 +135,17 @@ int run(int argc, char** argv) {
   app.add_option("--sizes", asked.sizes, "Bytes of a vector, such as 65536,67108864")
     ->delimiter(',')
     ->check(CLI::Range(std::size_t{1024}, std::size_t{1} << 28));
+  declare_any_load(app, asked.any_load);
   if (const auto status = parse(app, argc, argv))
     return *status;
   if (asked.sizes.empty())
     asked.sizes = asked.full ? std::vector<std::size_t>{64 << 10, 1 << 20, 64 << 20}
                              : std::vector<std::size_t>{16 << 10};
-  for (const std::size_t size : asked.sizes)
-    print("vectors of " + size_text(size), measure(asked, size), asked.json);
+  require_quiet_machine(asked.any_load);
+  for (const std::size_t size : asked.sizes) {
+    const double load = busy_processors();
+    print_case("vectors of " + size_text(size), measure(asked, size), asked.json, load);
+  }
   return 0;
 }
 
@@ -148,4 +153,11 @@ int run(int argc, char** argv) {
 
 } // namespace troupe::bench
 
-int main(int argc, char** argv) { return troupe::bench::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return troupe::bench::run(argc, argv);
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "kernels_bench: {}\n", problem.what());
+    return 1;
+  }
+}

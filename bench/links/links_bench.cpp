@@ -4,6 +4,7 @@
 #include "bench/child.hpp"
 #include "bench/links/link_contest.hpp"
 #include "bench/links/network_namespace.hpp"
+#include "bench/machine_load.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 
@@ -25,6 +26,7 @@ constexpr std::size_t small_bytes = 4096;
 
 struct options : common_options {
   std::vector<std::size_t> windows{1, 4};
+  bool any_load = false;
 };
 
 std::vector<contestant> all_contestants() {
@@ -170,6 +172,7 @@ row row_of(const std::string& name, const load& what, const figures& found,
 void run_case(const options& chosen, const load& what, const std::vector<contestant>& all) {
   // Enough for about a second of each, and for a distribution of the times of small ones.
   const std::size_t bytes_a_run = std::size_t{chosen.full ? 1024u : 32u} << 20;
+  const double load = busy_processors();
   const std::size_t count =
     std::clamp<std::size_t>(bytes_a_run / what.bytes, 6, chosen.full ? 20'000 : 500);
   struct entry {
@@ -197,14 +200,15 @@ void run_case(const options& chosen, const load& what, const std::vector<contest
   std::vector<row> rows;
   for (const auto& x : entries)
     rows.push_back(row_of(x.who.name, what, x.found, *x.processes, chosen.rounds));
-  print(fmt::format("{}, window {}, {}; {} rounds of {}", size_text(what.bytes), what.window,
-                    what.kind == work::sgd ? "the receiver takes a step of SGD"
-                                           : "the receiver adds up",
-                    chosen.rounds, count),
-        rows, chosen.json);
+  print_case(fmt::format("{}, window {}, {}; {} rounds of {}", size_text(what.bytes), what.window,
+                         what.kind == work::sgd ? "the receiver takes a step of SGD"
+                                                : "the receiver adds up",
+                         chosen.rounds, count),
+             std::move(rows), chosen.json, load);
 }
 
 void measure(const options& chosen, const std::vector<contestant>& all) {
+  require_quiet_machine(chosen.any_load);
   if (!chosen.congestion.empty())
     enter_network_with(chosen.congestion);
 #ifndef TROUPE_BENCH_ZEROMQ
@@ -237,6 +241,7 @@ int main(int argc, char** argv) {
     options chosen;
     CLI::App app{about, "links_bench"};
     declare(app, chosen, names);
+    declare_any_load(app, chosen.any_load);
     app.add_option("--windows", chosen.windows, "Payloads under way at a time")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))

@@ -3,6 +3,7 @@
 // round. Also measures a small pull behind a long queue and, with --freeze, a worker whose server
 // hangs.
 #include "bench/links/network_namespace.hpp"
+#include "bench/machine_load.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 #include "bench/store/store_processes.hpp"
@@ -36,6 +37,7 @@ struct options : common_options {
   int freeze_seconds = 0;
   std::size_t memory_cap_megabytes = 256;
   bool no_queue = false;
+  bool any_load = false;
 };
 
 std::vector<store_contestant> all_contestants(const std::filesystem::path& certificates) {
@@ -109,6 +111,7 @@ row row_of(const store_contestant& who, const store_processes& processes, const 
 
 void measure_rates(const options& chosen, const std::vector<store_contestant>& all,
                    const store_load& what) {
+  const double load = busy_processors();
   const auto entries = begin(chosen, all, what);
   const std::size_t bytes_a_run = std::size_t{chosen.full ? 512u : 16u} << 20;
   const std::size_t count =
@@ -133,9 +136,9 @@ void measure_rates(const options& chosen, const std::vector<store_contestant>& a
       rows.push_back(
         row_of(*entries[i].first, *entries[i].second, what, kind, found[i], chosen.rounds));
   }
-  print(fmt::format("{}, window {}, {} x {} processes; {} rounds of {}", size_text(what.bytes),
-                    what.window, what.workers, what.servers, chosen.rounds, count),
-        rows, chosen.json);
+  print_case(fmt::format("{}, window {}, {} x {} processes; {} rounds of {}", size_text(what.bytes),
+                         what.window, what.workers, what.servers, chosen.rounds, count),
+             std::move(rows), chosen.json, load);
 }
 
 // -- a small pull behind a queue ----------------------------------------------------------------
@@ -144,6 +147,7 @@ void measure_queue(const options& chosen, const std::vector<store_contestant>& a
   const std::size_t pushed_bytes = std::min<std::size_t>(4, chosen.queued_megabytes) << 20;
   const std::size_t pushes = (chosen.queued_megabytes << 20) / pushed_bytes;
   const std::size_t pulls = chosen.full ? 10'000 : 400;
+  const double load = busy_processors();
   const auto entries = begin(chosen, all, {pushed_bytes, 1, 1, 1, 0, 4 * pushed_bytes * pushes});
   std::vector<row> rows;
   for (const bool queued : {false, true}) {
@@ -168,9 +172,10 @@ void measure_queue(const options& chosen, const std::vector<store_contestant>& a
       rows.push_back(std::move(made));
     }
   }
-  print(fmt::format("4 B pulled while {} MB of pushes are queued, and while none are; {} rounds",
-                    chosen.queued_megabytes, chosen.rounds),
-        rows, chosen.json);
+  print_case(
+    fmt::format("4 B pulled while {} MB of pushes are queued, and while none are; {} rounds",
+                chosen.queued_megabytes, chosen.rounds),
+    std::move(rows), chosen.json, load);
 }
 
 // -- a server that hangs ------------------------------------------------------------------------
@@ -206,6 +211,7 @@ void freeze(const options& chosen, const store_contestant& who) {
 // -----------------------------------------------------------------------------------------------
 
 void measure(const options& chosen, const std::vector<store_contestant>& all) {
+  require_quiet_machine(chosen.any_load);
   if (!chosen.congestion.empty())
     enter_network_with(chosen.congestion);
 #ifndef TROUPE_BENCH_ZEROMQ
@@ -253,6 +259,7 @@ int main(int argc, char** argv) {
     options chosen;
     CLI::App app{about, "push_pull"};
     declare(app, chosen, names);
+    declare_any_load(app, chosen.any_load);
     app.add_option("--windows", chosen.windows, "Operations under way at a time")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))

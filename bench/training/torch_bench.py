@@ -2,7 +2,7 @@
 """Trains the same network with PyTorch and with Troupe, in turn, and prints samples/s and ratios.
 
 usage: bench/training/torch_bench.py PROGRAMS [--rounds 5] [--full] [--json] [--batch 64 256]
-                                     [--only NAME]
+                                     [--only NAME] [--any-load]
 
 PROGRAMS: folder with async_sgd and plain_loop. The network is 784-512-256-10, its input drawn, of
 MNIST's shape. Contestants:
@@ -37,6 +37,8 @@ WORKERS = 2
 RATE = 0.01
 WARM_UP_STEPS = 20
 SELF = pathlib.Path(__file__).resolve()
+sys.path.insert(0, str(SELF.parents[1]))
+import machine_load  # noqa: E402
 
 
 # -- PyTorch's sides, each in processes of their own ------------------------------------------------
@@ -251,9 +253,9 @@ def ratios(rates, name, other):
     return [x / y for x, y in zip(rates[name], rates.get(other, []))]
 
 
-def show(batch, rates, seconds, asked):
+def show(batch, rates, seconds, load, asked):
     if not asked.json:
-        print(f"\nbatch {batch}; {asked.rounds} rounds")
+        print(f"\nbatch {batch}; {asked.rounds} rounds; {machine_load.text(load)}")
         print(f"  {'contestant':<13}{'samples/s':<28}{'CPU s a run':<13}"
               f"{'ratio to torch':<24}ratio to plain-x2")
     for name in rates:
@@ -261,7 +263,7 @@ def show(batch, rates, seconds, asked):
         if asked.json:
             row = {"contestant": name, "batch": batch, "rounds": asked.rounds,
                    "samples_s": statistics.median(rates[name]), "samples_s_min": min(rates[name]),
-                   "samples_s_max": max(rates[name]), "cpu_s": statistics.median(seconds[name])}
+                   "samples_s_max": max(rates[name]), "cpu_s": statistics.median(seconds[name]), **load}
             for other, values in against.items():
                 if values:
                     row["ratio_to_" + other] = statistics.median(values)
@@ -280,6 +282,7 @@ def measure(asked, home):
         print(f"left out: {', '.join(PARTS)}: no PyTorch (python3-torch)", file=sys.stderr)
     write_samples(home, asked.samples)
     for batch in asked.batch:
+        before = machine_load.busy_processors()
         rates, seconds = {x: [] for x in names}, {x: [] for x in names}
         for turn in range(asked.rounds):
             for i in range(len(names)):
@@ -287,7 +290,8 @@ def measure(asked, home):
                 before = cpu_seconds()
                 rates[name].append(CONTESTANTS[name](name, batch, asked, home))
                 seconds[name].append(cpu_seconds() - before)
-        show(batch, rates, seconds, asked)
+        load = {"load_before": before, "load_after": machine_load.busy_processors()}
+        show(batch, rates, seconds, load, asked)
 
 
 def main():
@@ -302,6 +306,7 @@ def main():
     parser.add_argument("--samples", type=int, default=60_000, help="of one pass of Troupe's runs")
     parser.add_argument("--passes", type=int, help="of Troupe's runs; default 1, with --full 10")
     parser.add_argument("--seconds", type=float, default=2, help="of PyTorch's runs; --full: 8")
+    machine_load.declare(parser)
     parser.add_argument("--play", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -310,6 +315,7 @@ def main():
     if not asked.programs:
         parser.error("say where the programs are, such as build/release/bin")
     asked.programs = asked.programs.resolve()
+    machine_load.require_quiet_machine(asked.any_load)
     with tempfile.TemporaryDirectory(prefix="torch-bench-") as home:
         measure(asked, pathlib.Path(home))
 
