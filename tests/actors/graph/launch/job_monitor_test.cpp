@@ -342,4 +342,22 @@ TEST_CASE("the_main_launcher_waits_for_its_coordinator_as_long_as_it_takes") {
   CHECK(f.watch.look(24h, 5) == standing::running);
 }
 
+TEST_CASE("a failure with an empty text fails the job, whatever it is a failure of") {
+  const failure silent{errc::job_failed, ""};
+  fixture told;
+  told.news.stop = true;
+  told.news.failed = silent;
+  told.follow(job_phase::stopped);
+  CHECK(told.watch.failure() == silent);
+  CHECK(told.watch.exit_status() == 1);
+  fixture evaluated;
+  evaluated.follow(job_phase::finished);
+  CHECK(evaluated.watch.on_evaluated(silent));
+  CHECK(evaluated.watch.exit_status() == 1);
+  fixture gave_up;
+  gave_up.watch.give_up(silent, 1s);
+  CHECK(gave_up.watch.report().failed == silent);
+  CHECK(gave_up.watch.exit_status() == 1);
+}
+
 } // namespace job_monitor_test
