@@ -27,7 +27,7 @@ failure from_caf(const caf::error& why) {
 }
 
 caf::error reason_to_end(const desired_state& what) {
-  return what.failed.empty() ? caf::error{} : to_caf({errc::fenced, what.failed});
+  return what.failed ? to_caf({errc::fenced, what.failed->text}) : caf::error{};
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 
 #include "actors/graph/options/help_text.hpp"
 #include "base/command_line.hpp"
+#include "base/exception_text.hpp"
 #include "base/quote.hpp"
 #include "base/system/standard_output.hpp"
 #include "cli/certs.hpp"
@@ -61,8 +62,8 @@ int run_commands(int argc, char** argv) {
     fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words,
                printable(problem_text(chosen.empty() ? app : *chosen.front(), problem)));
     return 2; // A bad command line is 2 in every program of Troupe.
-  } catch (const std::exception& problem) {
-    fmt::print(stderr, "troupe: {}\n", printable(problem.what()));
+  } catch (...) {
+    fmt::print(stderr, "troupe: {}\n", printable(exception_text()));
     return EXIT_FAILURE;
   }
 }

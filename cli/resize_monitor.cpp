@@ -45,9 +45,9 @@ std::vector<std::string> resize_monitor::look(const std::optional<job_update>& n
     return lines;
   }
   if (news->stop) {
-    outcome_ = failure{errc::invalid_argument, !news->failed.empty() ? news->failed
-                                               : servers_.empty()    ? "the job has ended"
-                                                                     : "the job ended before that"};
+    outcome_ = news->failed.value_or(
+      failure{errc::invalid_argument,
+              servers_.empty() ? "the job has ended" : "the job ended before that"});
     return lines;
   }
   if (servers_.empty()) {

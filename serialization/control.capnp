@@ -105,8 +105,9 @@ struct WorkerStatus {
   leases @1 :List(LeaseProgress);
   clock @2 :UInt64;
   counters @3 :WorkerCounters;
-  failed @4 :Text;
+  removed4 @4 :Text;
   host @5 :Text;
+  failure @6 :Data.Failure;  # Null if there is none, here and below.
 }
 
 struct FileEntry {
@@ -125,7 +126,7 @@ struct CheckpointPart {
 struct ReplicaStatus {
   chain @0 :UInt32;
   status @1 :Chains.Status;
-  failed @2 :Text;
+  removed2 @2 :Text;
   unreadable @3 :UInt64;
   part @4 :CheckpointPart;
   checkpointFailed @5 :UInt64;
@@ -135,6 +136,7 @@ struct ReplicaStatus {
   version @9 :UInt64;
   recovered @10 :Bool;
   checksums @11 :List(ValueChecksum);
+  failure @12 :Data.Failure;
 }
 
 struct ValueChecksum {
@@ -153,9 +155,10 @@ struct ObserverStatus {
   deaths @0 :List(Data.Member);
   done @1 :Bool;
   stop @2 :Bool;
-  failed @3 :Text;
+  removed3 @3 :Text;
   add @4 :List(UInt32);
   drain @5 :List(UInt32);
+  failure @6 :Data.Failure;
 }
 
 struct StatusMessage {
@@ -261,10 +264,11 @@ struct DesiredState {
   term @1 :UInt64;
   sequence @2 :UInt64;
   stop @3 :Bool;
-  failed @4 :Text;
+  removed4 @4 :Text;
   union {
     worker @5 :DesiredWorker;
     server @6 :DesiredServer;
     observer @7 :JobStatus;
   }
+  failure @8 :Data.Failure;
 }

@@ -49,8 +49,8 @@ struct worker_status {
   std::vector<lease_progress> leases; ///< All leases that it holds.
   std::uint64_t clock = 0;            ///< Its next step.
   worker_counters counters;
-  std::string host;   ///< Host of its process; workers of one machine share it.
-  std::string failed; ///< Not empty: the reason why the worker cannot go on and the job must stop.
+  std::string host;              ///< Host of its process; workers of one machine share it.
+  std::optional<failure> failed; ///< The worker cannot go on, and the job must stop.
 
   bool operator==(const worker_status&) const = default;
 };
@@ -96,10 +96,10 @@ constexpr std::size_t checksums_max = 64; ///< Of a replica_status.
 struct replica_status {
   chain_id chain;
   chain_status status;
-  std::string failed; ///< Not empty: the reason why its initial state could not be loaded.
-  std::uint64_t unreadable = 0; ///< With `failed`: the checkpoint that could not be restored.
-  bool recovered = false;       ///< It began its generation with all that the chain acknowledged.
-  checkpoint_part part;         ///< The newest part written; checkpoint 0: none.
+  std::optional<failure> failed; ///< Its initial state could not be loaded.
+  std::uint64_t unreadable = 0;  ///< With `failed`: the checkpoint that could not be restored.
+  bool recovered = false;        ///< It began its generation with all that the chain acknowledged.
+  checkpoint_part part;          ///< The newest part written; checkpoint 0: none.
   /// Number of the newest checkpoint that could not be written.
   std::uint64_t checkpoint_failed = 0;
   std::string checkpoint_failure; ///< The reason.
@@ -139,11 +139,11 @@ struct resize {
 
 /// The status of a launcher, on the user's or another host, or of a command.
 struct observer_status {
-  std::vector<death> deaths; ///< All deaths so far.
-  bool done = false;         ///< It no longer needs the servers: the job may end.
-  bool stop = false;         ///< The user asked to end now: write a checkpoint, then stop.
-  std::string failed;        ///< Not empty: end the job for this reason (a process died too often).
-  troupe::resize resize;     ///< The user's request; it may be repeated.
+  std::vector<death> deaths;     ///< All deaths so far.
+  bool done = false;             ///< It no longer needs the servers: the job may end.
+  bool stop = false;             ///< The user asked to end now: write a checkpoint, then stop.
+  std::optional<failure> failed; ///< End the job for this reason (a process died too often).
+  troupe::resize resize;         ///< The user's request; it may be repeated.
 
   bool operator==(const observer_status&) const = default;
 };
@@ -262,10 +262,11 @@ struct job_status {
 
 struct desired_state {
   member_id to;
-  std::uint64_t term = 0;     ///< Grows with each start of the coordinator.
-  std::uint64_t sequence = 0; ///< Grows within a term; receivers drop older ones.
-  bool stop = false;          ///< End this process now, in order.
-  std::string failed;         ///< With `stop`: not empty if the job failed; the reason.
+  std::uint64_t term = 0;        ///< Grows with each start of the coordinator.
+  std::uint64_t sequence = 0;    ///< Grows within a term; receivers drop older ones.
+  bool stop = false;             ///< End this process now, in order.
+  std::optional<failure> failed; ///< With `stop`: the reason, if the job failed or the process may
+                                 ///< not be part of it.
   std::variant<desired_worker, desired_server, job_status> body;
 
   bool operator==(const desired_state&) const = default;

@@ -23,7 +23,7 @@
 namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
-constexpr std::uint32_t protocol_version = 6;
+constexpr std::uint32_t protocol_version = 7;
 /// Changes whenever an older program would misread a job's file.
 constexpr std::uint32_t job_format_version = 1;
 

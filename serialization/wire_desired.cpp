@@ -183,12 +183,11 @@ member_status read(schema::MemberStatus::Reader from) {
 }
 
 void write(const desired_state& from, schema::DesiredState::Builder to) {
-  std::string scratch;
   write(from.to, to.initTo());
   to.setTerm(from.term);
   to.setSequence(from.sequence);
   to.setStop(from.stop);
-  to.setFailed(cut_text(from.failed, scratch));
+  write_failure(from.failed, to);
   if (const auto* worker = std::get_if<desired_worker>(&from.body))
     write(*worker, to.initWorker());
   else if (const auto* server = std::get_if<desired_server>(&from.body))
@@ -202,7 +201,7 @@ desired_state read(schema::DesiredState::Reader from) {
                      .term = from.getTerm(),
                      .sequence = from.getSequence(),
                      .stop = from.getStop(),
-                     .failed = read_text(from.getFailed()),
+                     .failed = read_failure(from),
                      .body = {}};
   switch (from.which()) {
   case schema::DesiredState::WORKER: made.body = read(from.getWorker()); return made;

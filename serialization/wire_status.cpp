@@ -10,7 +10,7 @@ static void write(const worker_status& from, schema::WorkerStatus::Builder to) {
   to.setClock(from.clock);
   detail::write(from.counters, to.initCounters());
   to.setHost(cut_text(from.host, scratch));
-  to.setFailed(cut_text(from.failed, scratch));
+  write_failure(from.failed, to);
 }
 
 static worker_status read(schema::WorkerStatus::Reader from) {
@@ -19,7 +19,7 @@ static worker_status read(schema::WorkerStatus::Reader from) {
           .clock = from.getClock(),
           .counters = detail::read(from.getCounters()),
           .host = read_text(from.getHost()),
-          .failed = read_text(from.getFailed())};
+          .failed = read_failure(from)};
 }
 
 static void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
@@ -52,13 +52,12 @@ static server_status read(schema::ServerStatus::Reader from) {
 }
 
 static void write(const observer_status& from, schema::ObserverStatus::Builder to) {
-  std::string scratch;
   auto deaths = to.initDeaths(static_cast<unsigned>(from.deaths.size()));
   for (unsigned i = 0; i < deaths.size(); ++i)
     detail::write(from.deaths[i].member, deaths[i]);
   to.setDone(from.done);
   to.setStop(from.stop);
-  to.setFailed(cut_text(from.failed, scratch));
+  write_failure(from.failed, to);
   const auto& [add, drain] = from.resize;
   write_numbers(add, to.initAdd(static_cast<unsigned>(add.size())));
   write_numbers(drain, to.initDrain(static_cast<unsigned>(drain.size())));
@@ -69,7 +68,7 @@ static observer_status read(schema::ObserverStatus::Reader from) {
     .deaths = {},
     .done = from.getDone(),
     .stop = from.getStop(),
-    .failed = read_text(from.getFailed()),
+    .failed = read_failure(from),
     .resize = {read_numbers<server_id>(from.getAdd()), read_numbers<server_id>(from.getDrain())}};
   for (const auto& member : read_list<member_id>(from.getDeaths(), deaths_max, "deaths"))
     made.deaths.push_back({member});
@@ -111,7 +110,7 @@ void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
   std::string scratch;
   to.setChain(from.chain.value);
   write(from.status, to.initStatus());
-  to.setFailed(cut_text(from.failed, scratch));
+  write_failure(from.failed, to);
   to.setUnreadable(from.unreadable);
   to.setRecovered(from.recovered);
   write(from.part, to.initPart());
@@ -126,7 +125,7 @@ void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
 replica_status read(schema::ReplicaStatus::Reader from) {
   return {.chain = {from.getChain()},
           .status = read(from.getStatus()),
-          .failed = read_text(from.getFailed()),
+          .failed = read_failure(from),
           .unreadable = from.getUnreadable(),
           .recovered = from.getRecovered(),
           .part = read(from.getPart()),

@@ -68,6 +68,15 @@ BANNED = [
     (re.compile(r"caf::infinite|\brequest\(.*\binfinite\b"),
      "a request without an end is banned, name a timeout"),
 ]
+# An empty text must not mean that nothing failed: an exception of a user's code may have one.
+FAILURE = r"\b(?:failed|failure|fault)_?"
+TEXT_AS_FAILURE = [
+    re.compile(rf"\bstd::string[\s&]+{FAILURE}\b"),
+    re.compile(rf"{FAILURE}(?:\(\))?\.(?:empty|clear)\(\)"),
+    re.compile(rf"{FAILURE}(?:\(\))? ?[!=]= ?(?:\"\"|std::string)"),
+    re.compile(r"\b(?:error\(\)|broken_|failed_?|failure_?)(?:\.|->)text\.empty\(\)"),
+    re.compile(r"//.*\bNot empty:"),
+]
 NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
 INLINE_CONSTANT = re.compile(r"inline const(?:expr)? .*?(\w+)(?:\[\w*\])?(?: =|\{)")
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -91,6 +100,14 @@ def check_words(path, lines):
         for pattern, message in BANNED:
             if pattern.search(line):
                 yield number, message
+
+
+def check_failures(path, lines):
+    if path.parts[0] in ("tests", "bench"):
+        return
+    for number, line in enumerate(lines, 1):
+        if any(pattern.search(line) for pattern in TEXT_AS_FAILURE):
+            yield number, "a text stands for a failure, use std::optional<failure> or result<void>"
 
 
 def check_decider(path, lines):
@@ -229,7 +246,7 @@ def check_quotes(path, lines):
             start = None
 
 
-RULES = [check_shape, check_words, check_header, check_decider, check_layers,
+RULES = [check_shape, check_words, check_header, check_failures, check_decider, check_layers,
          check_private, check_functions, check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
             for path in (ROOT / "examples").glob("*/*.cpp")]
@@ -245,6 +262,23 @@ VIOLATIONS = [
     ("actors/a.cpp", '#include "caf/all.hpp"', "include the headers you use"),
     ("actors/a.cpp", "self->request(x, caf::infinite, y);", "name a timeout"),
     ("actors/a.cpp", "self->request(x, infinite, y);", "name a timeout"),
+    *((f"{room}/a.cpp", code, "a text stands for a failure")
+      for room, code in [("actors", "  std::string failed;"),
+                         ("serialization", "std::string failed = {};"),
+                         ("actors/protocol/server", "  std::string failed_;"),
+                         ("actors/graph/launch", "  const std::string& failed() const;"),
+                         ("actors/graph/launch", "bool on_evaluated(const std::string& failed);"),
+                         ("actors", "const std::string& failure() const { return failure_; }"),
+                         ("storage", "  std::string fault{};"),
+                         ("actors", "if (!what.failed.empty())"),
+                         ("actors", "if (supervisor_->failed().empty())"),
+                         ("base", "failure_.clear();"),
+                         ("actors", 'return watch.failure() == "";'),
+                         ("storage", "return failed != std::string{};"),
+                         ("actors", "return broken_.text.empty();"),
+                         ("actors", "return done.error().text.empty();"),
+                         ("actors", "  std::string end; ///< Not empty: the job must stop."),
+                         ("cli/sim", "if (by.failed.empty())")]),
     ("actors/a.hpp", "#pragma once", "start with a sentence"),
     ("actors/a.hpp", "// What it is for.", "no include guard"),
     ("kernels/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
@@ -299,6 +333,9 @@ CLEAN = [
     ("tests/actors/a_test.cpp", "namespace troupe::a_test {"),
     ("serialization/a.cpp", '#include "serialization/detail/b.hpp"\n#include <capnp/message.h>'),
     ("kernels/a.hpp", "// What for.\n#if defined(X) == defined(HWY_TARGET_TOGGLE)"),
+    ("actors/a.cpp", "std::optional<failure> failed;\nresult<std::string> failed(int x);\n"
+     "std::optional<std::string> fault;\nif (failed || names.empty())\n  return failed->text;"),
+    ("tests/actors/a.cpp", "std::string failed;"),
     ("actors/a.cpp", "namespace x {\n" + "int i;\n" * FUNCTION_LINES_MAX + "}"),
     ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
 ]

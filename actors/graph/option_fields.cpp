@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -101,8 +102,9 @@ constexpr std::array known_fields{
                is_same<&run_options::codec, &compress::pulls>},
 };
 
-/// Returns why the graph has no holder of this field; empty if it has one.
-std::string why_missing(const option_field& field, const run_options& asked, const plan& made) {
+/// Returns the reason why the graph has no holder of this field; nullopt if it has one.
+std::optional<std::string> why_missing(const option_field& field, const run_options& asked,
+                                       const plan& made) {
   const auto holder = field.holder;
   if (holder == "tables" && made.store == store_kind::own_store
       && (field.field != "sync" || !field.held(asked, made)))
@@ -121,7 +123,7 @@ std::string why_missing(const option_field& field, const run_options& asked, con
              "line)";
   if (holder == "compress" && !made.has<compress>())
     return "the program puts no codec behind " + made.workers_name;
-  return "";
+  return std::nullopt;
 }
 
 std::string who_holds(std::string_view holder, const plan& made) {
@@ -144,8 +146,8 @@ result<void> check_effects(const run_options& asked, const plan& made) {
   for (const auto& each : known_fields) {
     if (!asked.given.contains(std::string{each.option}))
       continue;
-    if (const auto why = why_missing(each, asked, made); !why.empty())
-      return {errc::invalid_argument, fmt::format("{} has no effect: {}", each.option, why)};
+    if (const auto why = why_missing(each, asked, made))
+      return {errc::invalid_argument, fmt::format("{} has no effect: {}", each.option, *why)};
     if (!each.held(asked, made))
       return {errc::invalid_argument, fmt::format("{} has no effect: this program sets {} itself",
                                                   each.option, who_holds(each.holder, made))};

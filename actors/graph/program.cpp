@@ -52,8 +52,8 @@ graph described_by(const std::function<graph(const run_options&)>& describe,
                    const run_options& options) {
   try {
     return describe(options);
-  } catch (const std::invalid_argument& wrong) {
-    throw run_failed{wrong.what(), bad_command_line};
+  } catch (const std::invalid_argument&) {
+    throw run_failed{exception_text(), bad_command_line};
   }
 }
 
@@ -216,6 +216,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_,
                     fmt::format("{} (see {} --help)", problem_text(*command_line_, problem), name_),
                     bad_command_line);
+  } catch (...) { // From a function that the program gave to its command line.
+    return complain(name_, exception_text(), EXIT_FAILURE);
   }
   end_where_resources_lack(
     [name = name_, member = member_of(child_)](const std::string& why) {

@@ -16,6 +16,8 @@ struct run_failed : std::runtime_error {
   explicit run_failed(const std::string& text, int exit_status = EXIT_FAILURE,
                       errc reason = errc::job_failed)
       : std::runtime_error{text}, status(exit_status), code(reason) {}
+  explicit run_failed(const failure& why, int exit_status = EXIT_FAILURE)
+      : run_failed(why.text, exit_status, why.code) {}
   int status;
   errc code;
 };
@@ -24,13 +26,13 @@ struct run_failed : std::runtime_error {
 template <class T>
 T required(result<T> what, int exit_status = EXIT_FAILURE) {
   if (!what)
-    throw run_failed{what.error().text, exit_status, what.error().code};
+    throw run_failed{what.error(), exit_status};
   return *std::move(what);
 }
 
 inline void required(const result<void>& what, int exit_status = EXIT_FAILURE) {
   if (!what)
-    throw run_failed{what.error().text, exit_status, what.error().code};
+    throw run_failed{what.error(), exit_status};
 }
 
 } // namespace troupe

@@ -132,7 +132,9 @@ result<void> block_store::complete(const job_spec& job,
     for (const block_image& x : partition.blocks)
       found.emplace(std::tuple{partition.partition, x.table, x.block}, &x);
   }
-  std::string wrong = found.size() == blocks ? "" : "a block comes twice";
+  std::optional<std::string> wrong;
+  if (found.size() != blocks)
+    wrong = "a block comes twice";
   for_each_block(job, [&](table_id table, std::uint64_t index, partition_id partition) {
     if (!here.contains(partition))
       return;
@@ -148,10 +150,10 @@ result<void> block_store::complete(const job_spec& job,
     else
       found.erase(at);
   });
-  if (wrong.empty() && !found.empty())
+  if (!wrong && !found.empty())
     wrong = "a block lies in a partition that is not its own";
-  if (!wrong.empty())
-    return {errc::damaged, "checkpoint does not hold the job's blocks: " + wrong};
+  if (wrong)
+    return {errc::damaged, "checkpoint does not hold the job's blocks: " + *wrong};
   return {};
 }
 

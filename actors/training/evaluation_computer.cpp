@@ -14,7 +14,7 @@ void evaluate_with(evaluators& nodes, evaluation_message& into) {
     if (!nodes.is_empty())
       into.found = nodes.evaluate(spans);
   } catch (...) {
-    into.failed = exception_text();
+    into.failed = exception_failure();
   }
 }
 
@@ -31,7 +31,7 @@ result<pull_request> evaluation_computer::question() {
     if (!nodes_.is_empty())
       everything.rows = nodes_.rows(job_);
   } catch (...) {
-    return {errc::invalid_argument, exception_text()};
+    return exception_failure();
   }
   return everything;
 }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace troupe {
@@ -21,7 +20,7 @@ struct evaluation_message {
   std::optional<evaluation> found;            ///< Nullopt if the graph has no evaluator.
   std::vector<std::vector<float>> parameters; ///< One array for each table; of a sparse table only
                                               ///< the rows that evaluators named.
-  std::string failed;                         ///< Not empty: why the evaluation failed.
+  std::optional<failure> failed;              ///< Set if no evaluation was made.
 };
 
 /// Evaluates `into.parameters` and sets `found` if there is an evaluator, or `failed` if one throws
@@ -36,7 +35,7 @@ public:
   evaluation_computer(job_spec job, std::vector<named_evaluator> nodes);
 
   /// Returns a pull request for the dense tables and for the rows of sparse tables that the
-  /// evaluators need. Errors: invalid_argument (an evaluator threw this text, or none was made).
+  /// evaluators need. Errors: job_failed (an evaluator threw this text, or none was made).
   result<pull_request> question();
   /// Evaluates the answer to question().
   evaluation_message evaluate(std::uint64_t number, const pull_reply& answer);

@@ -35,21 +35,21 @@ gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, 
   try {
     model_ = make();
     if (!model_)
-      failed_ = "the graph's trainer factory made no trainer";
+      failed_ = failure{errc::job_failed, "the graph's trainer factory made no trainer"};
   } catch (...) {
-    failed_ = exception_text();
+    failed_ = exception_failure();
   }
 }
 
 keys_outcome gradient_computer::keys(const keys_task& task) {
   keys_outcome outcome{task.number, failed_, {}};
-  if (!failed_.empty())
+  if (failed_)
     return outcome;
   try {
     const auto work = batches_.at(task.batch);
     outcome.rows = touched_rows(job_, [&](key_lists touched) { model_->keys(work, touched); });
   } catch (...) {
-    outcome.failed = exception_text();
+    outcome.failed = exception_failure();
   }
   return outcome;
 }
@@ -60,7 +60,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   outcome.number = task.number;
   outcome.base_version = task.version;
   outcome.failed = failed_;
-  if (!failed_.empty())
+  if (failed_)
     return outcome;
   std::vector<std::shared_ptr<float>> gradients;
   std::vector<std::span<float>> gradient_spans;
@@ -96,7 +96,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
     }
     outcome.loss = model_->gradient(work, parameter_spans, gradient_spans);
   } catch (...) {
-    outcome.failed = exception_text();
+    outcome.failed = exception_failure();
     return outcome;
   }
   double squares = 0; // Not finite if an element is not.

@@ -5,14 +5,15 @@
 #include "actors/training/sampler.hpp"
 #include "actors/training/trainer.hpp"
 #include "base/buffer.hpp"
+#include "base/error.hpp"
 #include "kernels/devices/value_identity.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace troupe {
@@ -28,8 +29,8 @@ struct gradient_task {
 
 struct gradient_outcome {
   std::uint64_t number = 0;
-  std::string failed; ///< Text of the trainer's exception; the rest is then empty.
-  bool finite = true; ///< Every element is finite.
+  std::optional<failure> failed; ///< The trainer's exception; the rest is then empty.
+  bool finite = true;            ///< Every element is finite.
   /// One for each dense table that is not frozen; empty if the gradient is not finite.
   std::vector<piece> pieces;
   std::vector<row_piece> rows; ///< One for each sparse table; empty if the gradient is not finite.
@@ -53,8 +54,8 @@ struct keys_task {
 
 struct keys_outcome {
   std::uint64_t number = 0;
-  std::string failed;         ///< Text of the trainer's exception; `rows` is then empty.
-  std::vector<row_keys> rows; ///< One for each sparse table.
+  std::optional<failure> failed; ///< The trainer's exception; `rows` is then empty.
+  std::vector<row_keys> rows;    ///< One for each sparse table.
 };
 
 /// Calls a trainer that it makes. Both are used on one thread only.
@@ -75,7 +76,7 @@ private:
 
   job_spec job_;
   std::unique_ptr<trainer> model_;
-  std::string failed_; ///< Reason why there is no model.
+  std::optional<failure> failed_; ///< Set if there is no model.
   sampler batches_;
   buffer_pool pool_;
   bool any_clip_ = false;

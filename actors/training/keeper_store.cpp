@@ -37,8 +37,8 @@ result<void> check_rows(const job_spec& job, const row_keys& rows) {
 template <class Call>
 result<void> keeper_store::guarded(const char* function, Call call,
                                    const push_request* push) const {
-  if (!broken_.text.empty())
-    return broken_;
+  if (broken_)
+    return *broken_;
   try {
     call();
     return {};
@@ -46,9 +46,10 @@ result<void> keeper_store::guarded(const char* function, Call call,
     const auto at = push ? fmt::format(" at batch {} of worker {}", push->step.batch.value,
                                        push->step.worker.value)
                          : "";
-    broken_ = {errc::contract_broken, fmt::format("the keeper of '{}' failed in {}(){}: {}",
-                                                  how_.node, function, at, exception_text())};
-    return broken_;
+    broken_ =
+      failure{errc::contract_broken, fmt::format("the keeper of '{}' failed in {}(){}: {}",
+                                                 how_.node, function, at, exception_text())};
+    return *broken_;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/buffer.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ public:
   /// Never compared, as an own store has no replicas.
   std::uint32_t checksum() const override { return 0; }
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) override;
-  const failure* defect() const override { return broken_.text.empty() ? nullptr : &broken_; }
+  const failure* defect() const override { return broken_ ? &*broken_ : nullptr; }
 
 private:
   keeper_store(const job_spec& job, const keeper_options& how, std::shared_ptr<buffer_pool> pool)
@@ -60,7 +61,7 @@ private:
   keeper_options how_;
   std::shared_ptr<buffer_pool> pool_;
   std::unique_ptr<keeper> keeper_;
-  mutable failure broken_{}; ///< Its text is empty while the keeper has not thrown.
+  mutable std::optional<failure> broken_; ///< Set once the keeper has thrown.
 };
 
 } // namespace troupe

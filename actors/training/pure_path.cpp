@@ -45,7 +45,7 @@ result<pure_path> pure_path::of(const std::vector<pure_stage>& stages) {
     for (const auto& each : stages)
       path.stages_.push_back({each.name, each.make(), {}});
   } catch (...) {
-    return {errc::invalid_argument, exception_text()};
+    return exception_failure();
   }
   return path;
 }

@@ -171,8 +171,8 @@ result<void> replay::open(open_gradient& what) {
   what.parts.resize(chains_.size());
   if (any_sparse(job_)) {
     auto named = computer_.keys({0, what.step.batch});
-    if (!named.failed.empty())
-      return {errc::invalid_argument, named.failed};
+    if (named.failed)
+      return *named.failed;
     what.rows = std::move(named.rows);
   }
   what.way.emplace(make_router());
@@ -270,8 +270,8 @@ result<void> replay::compute(open_gradient& what, const pull_reply& given) {
   for (const auto& x : answer.rows)
     task.parameters[x.where.table.value] = x.values;
   auto outcome = computer_.compute(task);
-  if (!outcome.failed.empty())
-    return {errc::invalid_argument, outcome.failed};
+  if (outcome.failed)
+    return *outcome.failed;
   what.computed = true;
   ++computed_;
   auto& [sum, count] = losses_[what.step.batch.value / job_.batches_per_epoch()];

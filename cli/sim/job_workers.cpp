@@ -71,7 +71,7 @@ void job_world::reconcile(worker& by, const desired_state& what) {
 // -- a step: pull, compute, push ----------------------------------------------------------------
 
 void job_world::advance(worker& by) {
-  if (!by.failed.empty())
+  if (by.failed)
     return;
   while (const auto step = by.steps.next_pull())
     ask(by, {}, step);
@@ -144,7 +144,7 @@ void job_world::failed(worker& by, request_token token, const failure& why) {
   if (open.done && by.steps.not_applied(*open.done)) // It is computed again, at a later clock.
     std::erase_if(by.made, [&](const auto& push) { return push.batch == open.done->batch; });
   if (reaction_to(why.code) == reaction::stop) {
-    by.failed = why.text;
+    by.failed = why;
     send_report(by);
   }
 }

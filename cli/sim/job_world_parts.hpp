@@ -201,7 +201,7 @@ struct job_world::worker : process {
   bool computes = false;
   time_point idle_since{0};
   worker_counters counters;
-  std::string failed;
+  std::optional<failure> failed;
   time_point reported_at{0};
   bool admitted = false, was_given_up = false;
   /// Pushes of this generation of the job: clock, batch and time.

@@ -2,6 +2,7 @@
 // optimiser kernel. What async_sgd loses against it is what distribution costs.
 #include "actors/tables/block_store.hpp"
 #include "actors/training/sampler.hpp"
+#include "base/exception_text.hpp"
 #include "base/quote.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/data/dataset.hpp"
@@ -190,8 +191,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     train(chosen);
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "plain_loop: %s\n", troupe::printable(problem.what()).c_str());
+  } catch (...) {
+    std::fprintf(stderr, "plain_loop: %s\n", troupe::printable(troupe::exception_text()).c_str());
     return 1;
   }
   return 0;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -167,7 +168,20 @@ void write(const table_spec& from, schema::Table::Builder to);
 job_spec read(schema::Job::Reader from);
 table_spec read(schema::Table::Reader from);
 
-// -- lists of the values above; they stand last so that they find every overload --
+// -- lists of the values above, and failures that may be absent; they stand last so that they find
+// every overload --
+
+/// Leaves the field null without a failure. An empty text does not make a failure absent.
+template <class Builder>
+void write_failure(const std::optional<failure>& from, Builder to) {
+  if (from)
+    write(*from, to.initFailure(), text_bytes_max);
+}
+
+template <class Reader>
+std::optional<failure> read_failure(Reader from) {
+  return from.hasFailure() ? std::optional{read(from.getFailure())} : std::nullopt;
+}
 
 template <class T, class List>
 std::vector<T> read_list(const List& list, std::size_t count_max, const char* name) {

@@ -158,7 +158,7 @@ struct coordinator_fixture {
       replica.status.complete = false;
       replica.status.config = {};
       replica.unreadable = checkpoint;
-      replica.failed = why;
+      replica.failed = failure{errc::io_failed, why};
     }
     return body;
   }

@@ -19,8 +19,10 @@ TEST_CASE("a_member_ends_with_an_error_where_its_desired_state_names_one") {
   desired_state what;
   what.stop = true;
   CHECK_FALSE(reason_to_end(what));
-  what.failed = "worker 1 is already running elsewhere";
-  CHECK(from_caf(reason_to_end(what)) == failure{errc::fenced, what.failed});
+  what.failed = failure{errc::job_failed, "worker 1 is already running elsewhere"};
+  CHECK(from_caf(reason_to_end(what)) == failure{errc::fenced, what.failed->text});
+  what.failed->text.clear();
+  CHECK(from_caf(reason_to_end(what)) == failure{errc::fenced, ""});
 }
 
 } // namespace kv_test

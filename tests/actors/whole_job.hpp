@@ -21,7 +21,7 @@ namespace troupe::test {
 
 struct run_result {
   std::vector<std::vector<float>> parameters;
-  std::string failed;
+  std::optional<failure> failed;
   std::uint64_t batches_done = 0;
 };
 
@@ -62,7 +62,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
                           + static_cast<std::ptrdiff_t>(x.where.first));
           state.mine.done = true;
         },
-        [&state](const caf::error& why) { state.mine.failed = from_caf(why).text; });
+        [&state](const caf::error& why) { state.mine.failed = from_caf(why); });
   };
   return {
     [=, &state](const desired_state& what) {

@@ -114,7 +114,7 @@ TEST_CASE("a_server_that_never_was_there_has_not_left") {
   CHECK_FALSE(f.watch.outcome());
   CHECK(f.watch.wanted() == resize{{}, {{7}}}); // The coordinator reports the error.
   f.news.stop = true;
-  f.news.failed = "no such server";
+  f.news.failed = failure{errc::invalid_argument, "no such server"};
   f.look();
   CHECK(f.failure() == "no such server");
 }

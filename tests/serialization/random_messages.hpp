@@ -5,6 +5,7 @@
 #include "tests/serialization/random_chains.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace troupe::test {
@@ -145,6 +146,15 @@ inline failure random_failure(random_source& random) {
   return {codes[random.below(5)], random.text()};
 }
 
+/// Returns a failure, a failure with an empty text, or none.
+inline std::optional<failure> random_reason(random_source& random) {
+  switch (random.below(3)) {
+  case 0: return std::nullopt;
+  case 1: return failure{errc::job_failed, ""};
+  default: return random_failure(random);
+  }
+}
+
 inline worker_status random_worker_report(random_source& random) {
   return {{random.number()},
           random.several([&] {
@@ -154,14 +164,14 @@ inline worker_status random_worker_report(random_source& random) {
           random.number(),
           random_worker_counters(random),
           random.text(),
-          random.text()};
+          random_reason(random)};
 }
 
 inline replica_status random_replica_status(random_source& random) {
   replica_status made;
   made.chain = {random.number32()};
   made.status = random_status(random);
-  made.failed = random.text();
+  made.failed = random_reason(random);
   made.unreadable = random.number();
   made.recovered = random.chance();
   made.part.checkpoint = random.number();
@@ -195,7 +205,7 @@ inline observer_status random_observer_status(random_source& random) {
   return {random.several([&] { return death{random_member(random)}; }),
           random.chance(),
           random.chance(),
-          random.text(),
+          random_reason(random),
           {random_servers(random), random_servers(random)}};
 }
 
@@ -260,8 +270,8 @@ inline message random_message(random_source& random, std::size_t kind) {
                           std::move(body)};
   };
   auto some_desired_state = [&](auto body) {
-    return desired_state{random_member(random), random.number(), random.number(),
-                         random.chance(),       random.text(),   std::move(body)};
+    return desired_state{random_member(random), random.number(),       random.number(),
+                         random.chance(),       random_reason(random), std::move(body)};
   };
   auto rows_without_keys = [&] {
     auto rows = random.several([&] { return random_row_piece(random); });

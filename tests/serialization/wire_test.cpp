@@ -6,7 +6,9 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace troupe::test::wire_test {
 
@@ -60,6 +62,35 @@ TEST_CASE("every message survives the wire") {
       REQUIRE_MESSAGE(received, received.error().text);
       REQUIRE(same(sent, *received));
     }
+}
+
+TEST_CASE("a failure with an empty text is there after the wire, and without one there is none") {
+  const auto sent_and_received = [](const message& sent) {
+    const auto received = decode_frame(flatten(wire::encode(sent)));
+    REQUIRE_MESSAGE(received, received.error().text);
+    CHECK(same(sent, *received));
+    return *received;
+  };
+  const std::optional<failure> reasons[] = {
+    {}, failure{errc::job_failed, ""}, failure{errc::damaged, "a rotten file"}};
+  for (const auto& why : reasons) {
+    status_message sent;
+    const auto status = [&](auto body) {
+      sent.body = std::move(body);
+      return std::get<status_message>(sent_and_received(sent)).body;
+    };
+    worker_status worker;
+    worker.failed = why;
+    CHECK(std::get<worker_status>(status(worker)).failed == why);
+    observer_status observer;
+    observer.failed = why;
+    CHECK(std::get<observer_status>(status(observer)).failed == why);
+    server_status server;
+    server.chains.emplace_back().failed = why;
+    CHECK(std::get<server_status>(status(server)).chains.at(0).failed == why);
+    const auto desired = sent_and_received(desired_state{.to = {}, .failed = why, .body = {}});
+    CHECK(std::get<desired_state>(desired).failed == why);
+  }
 }
 
 TEST_CASE("a message much larger than was guessed survives the wire") {
@@ -122,12 +153,12 @@ TEST_CASE("a frame is a stream of two segments whose second is padded with zeros
 }
 
 TEST_CASE("a peer of another version is told apart by bytes that never change") {
-  auto bytes = flatten(wire::encode(hello{.version = 7, .from = {}}));
-  CHECK(word32(bytes, wire::prefix_bytes + 8) == 7);
+  auto bytes = flatten(wire::encode(hello{.version = wire::protocol_version + 1, .from = {}}));
+  CHECK(word32(bytes, wire::prefix_bytes + 8) == 8);
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 6");
+  CHECK(why.text == "the peer speaks protocol version 8, this process speaks 7");
 
   // A later version may put any bytes behind the first 16.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -136,7 +167,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
 }
 
 TEST_CASE("a stranger's bytes are not taken for another version") {
-  auto bytes = flatten(wire::encode(hello{.version = 7, .from = {}}));
+  auto bytes = flatten(wire::encode(hello{.version = wire::protocol_version + 1, .from = {}}));
   bytes[wire::prefix_bytes + 12] = std::byte{};
   CHECK(refused(decode_frame(bytes)).code == errc::malformed);
 }

@@ -63,7 +63,7 @@ public:
     try {
       return train();
     } catch (const run_failed& why) {
-      event(end_of_run(why.status, why.what()));
+      event(end_of_run(why.status, failure{why.code, why.what()}));
       throw;
     }
   }
@@ -175,7 +175,7 @@ private:
 
   void stop(int signal) {
     if (std::exchange(stop_signal_, signal) != 0) {
-      failure_ = "stopped at once";
+      fail("stopped at once");
       over_ = true;
       return;
     }
@@ -187,10 +187,10 @@ private:
   void look_for_stop(time_point now) {
     const auto passed = now - *stop_asked_at_;
     if (!training_since_ && passed > early_stop_max)
-      failure_ = "stopped before the training began";
+      fail("stopped before the training began");
     else if (passed > stop_max)
-      failure_ = "no last checkpoint within 30 s; stopped without it";
-    over_ = over_ || !failure_.empty();
+      fail("no last checkpoint within 30 s; stopped without it");
+    over_ = over_ || failure_;
   }
 
   void watch_processes(time_point now) {
@@ -207,7 +207,7 @@ private:
       head.losses.fetch_add(1);
       head.generation.publish(head.losses);
     }
-    if (!supervisor_->failed().empty()) {
+    if (supervisor_->failed()) {
       failure_ = supervisor_->failed();
       over_ = true;
     }
@@ -320,12 +320,14 @@ private:
       return;
     last_evaluated_ = true;
     statistics_.job_finished(now);
-    if (!options_.export_file)
+    if (what.failed)
+      failure_ = not_evaluated(*what.failed);
+    if (what.failed || !options_.export_file)
       return;
     const auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
     exported_ = static_cast<bool>(written);
     if (!written)
-      failure_ = written.error().text;
+      failure_ = written.error();
   }
 
   // -- the end --
@@ -341,15 +343,18 @@ private:
     console_.finish();
     supervisor_->kill_all();
     const auto& head = status_->head();
-    if (head.done && head.unsaved && failure_.empty())
-      failure_ = "the last checkpoint cannot be written: see logs/worker-0.log";
-    int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
-    if (!failure_.empty())
-      console_.complain(failure_);
+    if (head.done && head.unsaved && !failure_)
+      fail("the last checkpoint cannot be written: see logs/worker-0.log");
+    int status = failure_ ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (failure_)
+      console_.complain(failure_->text);
     if (stop_signal_ != 0)
       status = 128 + stop_signal_;
-    if (head.done && !leave_report(options_, command_, statistics_, console_))
-      status = EXIT_FAILURE;
+    if (head.done)
+      if (const auto left = leave_report(options_, command_, statistics_, console_); !left) {
+        status = EXIT_FAILURE;
+        failure_ = failure_ ? failure_ : left.error();
+      }
     event(end_of_run(status, failure_));
     if (stop_signal_ != 0)
       console_.say(
@@ -361,6 +366,7 @@ private:
     return status;
   }
 
+  void fail(std::string why) { failure_ = failure{errc::job_failed, std::move(why)}; }
   void event(const job_event& what) { console_.event(what, steady_now() - started_at_); }
 
   plan plan_;
@@ -383,7 +389,7 @@ private:
   std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;
   std::vector<heard_from> heard_; ///< By rank.
   time_point looked_at_{0};
-  std::string failure_;
+  std::optional<failure> failure_;
   int stop_signal_ = 0;
   bool last_evaluated_ = false;
   bool exported_ = false;

@@ -111,8 +111,8 @@ result<void> rank_model::compute(bool stop, const std::function<void(std::uint32
       return whole.error();
     own_ = computer_.compute({0, own, (*whole)->tables, {}, clock_, {}},
                              ready ? early_listener(ready) : gradient_listener{});
-    if (!own_.failed.empty())
-      return {errc::invalid_argument, own_.failed};
+    if (own_.failed)
+      return *own_.failed;
   }
   put_own();
   return {};

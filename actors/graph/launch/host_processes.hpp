@@ -45,7 +45,7 @@ public:
   void kill_all() { supervisor_.kill_all(); }
   /// Returns the number of running processes that end by themselves when the job does.
   std::size_t running() const;
-  const std::string& failed() const { return supervisor_.failed(); }
+  const std::optional<failure>& failed() const { return supervisor_.failed(); }
 
 private:
   run_options options_;

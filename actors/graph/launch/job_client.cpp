@@ -29,7 +29,7 @@ struct job_client::parts {
               transport_options{.tls = std::move(tls)}) {
     const auto connect =
       links.to_coordinator(cluster.coordinator, [mailbox = mailbox](const failure& why) {
-        mailbox->publish({{}, 0, true, why.text});
+        mailbox->publish({{}, 0, true, why, 0});
       });
     observer = spawn_observer(system, self, fingerprint(cluster.job), mailbox, {}, connect);
   }

@@ -1,5 +1,7 @@
 #include "actors/graph/launch/job_monitor.hpp"
 
+#include "actors/graph/report/run_result.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -49,7 +51,7 @@ watch_decision job_monitor::follow(const job_update& news, time_point now) {
   if (news.stop && !ended_at_) {
     ended_at_ = now;
     what.wind_down = true;
-    if (!news.failed.empty()) // The coordinator has the cause; processes here saw only effects.
+    if (news.failed) // The coordinator has the cause; processes here saw only effects.
       failure_ = news.failed;
     else if (news.desired_state.phase != job_phase::stopped)
       fail("the coordinator sent this launcher away while the job went on");
@@ -120,14 +122,14 @@ void job_monitor::ask_evaluator(const job_status& status, watch_decision& what) 
   what.evaluate = epoch;
 }
 
-bool job_monitor::on_evaluated(const std::string& failed) {
+bool job_monitor::on_evaluated(const std::optional<troupe::failure>& failed) {
   evaluating_ = false;
   if (!evaluating_last_)
     return false;
   last_evaluated_ = true;
   report_.done = true;
-  if (!failed.empty())
-    fail("trained, but the final parameters were not evaluated: " + failed);
+  if (failed)
+    fail(not_evaluated(*failed));
   return true;
 }
 
@@ -148,8 +150,8 @@ watch_decision job_monitor::process_lost(const supervisor::loss& what) {
   return shown;
 }
 
-void job_monitor::give_up(const std::string& why, time_point now) {
-  if (!failure_.empty())
+void job_monitor::give_up(const troupe::failure& why, time_point now) {
+  if (failure_)
     return;
   failure_ = report_.failed = why;
   gave_up_at_ = now;
@@ -159,7 +161,7 @@ watch_decision job_monitor::stop(int signal, time_point now) {
   stop_signal_ = signal;
   if (stop_asked_at_ || options_.joined) { // A host that joined waits for no last checkpoint.
     stopped_at_once_ = true;
-    failure_ = options_.joined ? "left the job, which goes on without it" : "stopped at once";
+    fail(options_.joined ? "left the job, which goes on without it" : "stopped at once");
     return {};
   }
   stop_asked_at_ = now;
@@ -171,7 +173,7 @@ watch_decision job_monitor::stop(int signal, time_point now) {
 
 job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
   const auto abandon = [this](const std::string& why) {
-    failure_ = why;
+    fail(why);
     return standing::abandoned;
   };
   if (stopped_at_once_)
@@ -205,7 +207,7 @@ bool job_monitor::is_silent_since(time_point begin, std::chrono::seconds time,
 }
 
 int job_monitor::exit_status() const {
-  if (!failure_.empty() && !stopped_at_once_)
+  if (failure_ && !stopped_at_once_)
     return EXIT_FAILURE;
   return stop_signal_ == 0 ? EXIT_SUCCESS : 128 + stop_signal_;
 }

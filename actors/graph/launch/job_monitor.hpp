@@ -48,15 +48,15 @@ public:
   watch_decision follow(const job_update& news, time_point now);
   watch_decision process_lost(const supervisor::loss& what);
   /// Ends the job, as a process of this host cannot be kept alive.
-  void give_up(const std::string& why, time_point now);
+  void give_up(const troupe::failure& why, time_point now);
   /// Takes the user's request to stop, the number of a signal. The second request stops the run at
   /// once; if the job is another host's, the first one does.
   watch_decision stop(int signal, time_point now);
   /// Takes the result of the requested evaluation; `failed` is its error. Returns true if it was
   /// the final one.
-  bool on_evaluated(const std::string& failed);
+  bool on_evaluated(const std::optional<troupe::failure>& failed);
   /// Takes note of a failure after the training.
-  void fail(const std::string& why) { failure_ = why; }
+  void fail(const troupe::failure& why) { failure_ = why; }
 
   enum class standing {
     running,
@@ -71,8 +71,8 @@ public:
   std::optional<time_point> training_since() const { return training_since_; }
   /// Returns the newest committed checkpoint; 0: none.
   std::uint64_t checkpoint() const { return checkpoint_; }
-  /// Returns the failure; empty: none so far.
-  const std::string& failure() const { return failure_; }
+  /// Returns the failure, if there is one so far.
+  const std::optional<troupe::failure>& failure() const { return failure_; }
   /// Returns 0; 1 after a failure; 128 + n after signal n.
   int exit_status() const;
 
@@ -80,13 +80,14 @@ private:
   void hear(const job_update& news, time_point now, watch_decision& what);
   void look_for_coordinator(const job_update& news, time_point now, watch_decision& what);
   void show_events(const job_update& news, watch_decision& what);
+  void fail(std::string why) { failure_ = {errc::job_failed, std::move(why)}; }
   bool is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const;
   void ask_evaluator(const job_status& status, watch_decision& what);
 
   watch_options options_;
   time_point started_at_;
   observer_status report_;
-  std::string failure_;
+  std::optional<troupe::failure> failure_;
   std::uint64_t checkpoint_ = 0;
 
   std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; ///< Term and sequence of the latest news.

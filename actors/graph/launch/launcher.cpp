@@ -100,7 +100,7 @@ public:
     try {
       return train();
     } catch (const run_failed& why) {
-      event(end_of_run(why.status, why.what()));
+      event(end_of_run(why.status, failure{why.code, why.what()}));
       throw;
     }
   }
@@ -108,7 +108,7 @@ public:
   /// Runs the job, and returns its report. Throws run_failed.
   report run_and_report() {
     if (run() != EXIT_SUCCESS)
-      throw run_failed{watch_->failure()};
+      throw run_failed{*watch_->failure()};
     report made{.seconds = std::chrono::duration<double>(time() - started_at_).count(),
                 .epochs = job_.epochs,
                 .counts = statistics_.counts(),
@@ -195,7 +195,7 @@ private:
                                        .tls = certificates_[role::observer]});
       connect =
         links_->to_coordinator(cluster_.coordinator, [mailbox = mailbox_](const failure& why) {
-          mailbox->publish({{}, 0, true, why.text});
+          mailbox->publish({{}, 0, true, why, 0});
         });
       const auto router = spawn_router(system_, job_, links_->to_servers());
       store_ = {router, router};
@@ -282,8 +282,8 @@ private:
     }
     for (const auto& line : processes_->notices(now))
       event({event_kind::process_waits, {{"text", line}}});
-    if (!processes_->failed().empty())
-      watch_->give_up(processes_->failed(), now);
+    if (const auto& failed = processes_->failed())
+      watch_->give_up(*failed, now);
     if (const auto since = watch_->training_since())
       for (const auto& each : processes_->kill_planned(*since, now))
         event(each);
@@ -334,8 +334,9 @@ private:
       const std::lock_guard lock{warnings_->mutex};
       fresh.swap(warnings_->fresh);
     }
+    const auto& shown = watch_->failure();
     for (const auto& line : fresh)
-      if (!watch_->failure().ends_with(line)) // Which is shown already.
+      if (!shown || !shown->text.ends_with(line))
         note(line);
   }
 
@@ -352,13 +353,13 @@ private:
       statistics_.job_finished(now);
       if (!signals_)
         last_values_ = result.parameters;
-      if (!result.failed.empty() || !options_.export_file)
+      if (result.failed || !options_.export_file)
         continue;
       const auto written =
         export_parameters(*options_.export_file, job_, std::move(result.parameters));
       exported_ = static_cast<bool>(written);
       if (!written)
-        watch_->fail(written.error().text);
+        watch_->fail(written.error());
     }
   }
 
@@ -377,7 +378,7 @@ private:
     case job_monitor::standing::over: return false;
     case job_monitor::standing::abandoned: break;
     }
-    throw run_failed{watch_->failure(), watch_->exit_status()};
+    throw run_failed{*watch_->failure(), watch_->exit_status()};
   }
 
   int finish() {
@@ -391,10 +392,14 @@ private:
     if (processes_)
       processes_->kill_all();
     auto status = watch_->exit_status();
-    if (!watch_->failure().empty())
-      console_.complain(watch_->failure());
-    if (is_main() && !leave_report(options_, command_, statistics_, console_))
-      status = EXIT_FAILURE;
+    if (const auto& why = watch_->failure())
+      console_.complain(why->text);
+    if (is_main())
+      if (const auto left = leave_report(options_, command_, statistics_, console_); !left) {
+        status = EXIT_FAILURE;
+        if (!watch_->failure())
+          watch_->fail(left.error());
+      }
     event(end_of_run(status, watch_->failure()));
     if (!is_main())
       return status;

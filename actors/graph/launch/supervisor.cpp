@@ -132,7 +132,7 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   if (WIFEXITED(status) && WEXITSTATUS(status) == do_not_restart_status) {
     const auto name = to_string(who);
     const auto words = last_words(who);
-    failed_ = words.starts_with(name) ? words : name + ": " + words;
+    failed_ = failure{errc::job_failed, words.starts_with(name) ? words : name + ": " + words};
     return;
   }
   const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
@@ -217,7 +217,7 @@ void supervisor::end_restarts(process_name who, process& what, const std::string
   if (rules_of(who.role).then == outcome::leave_out && others)
     told_.push_back(why + "; the job goes on without it");
   else
-    failed_ = why;
+    failed_ = failure{errc::job_failed, why};
 }
 
 std::string supervisor::last_words(process_name who) const {

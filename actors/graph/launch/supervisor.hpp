@@ -85,8 +85,8 @@ public:
   void kill_all();
 
   std::size_t running() const;
-  /// Returns the reason to give up, for a person; empty: none.
-  const std::string& failed() const { return failed_; }
+  /// Returns the reason to give up, if there is one.
+  const std::optional<failure>& failed() const { return failed_; }
   /// Returns the pid of a running process.
   std::optional<pid_t> pid_of(process_name who) const;
   /// Returns the incarnations of all running processes.
@@ -126,7 +126,7 @@ private:
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;
   bool winding_down_ = false;
-  std::string failed_;
+  std::optional<failure> failed_;
 };
 
 } // namespace troupe

@@ -95,8 +95,8 @@ result<void> show_evaluation(const replay& done, const job_spec& job,
   if (!values)
     return values.error();
   const auto made = computer.evaluate(job.epochs, *values);
-  if (!made.failed.empty())
-    return {errc::invalid_argument, made.failed};
+  if (made.failed)
+    return *made.failed;
   fmt::print("test {}\n", text_of(*made.found));
   return {};
 }

@@ -117,8 +117,8 @@ void run_console::log(log_level level, const std::string& text) {
 void take_evaluation(const evaluation_message& what, time_point now,
                      std::chrono::nanoseconds elapsed, run_statistics& statistics,
                      run_console& console) {
-  if (!what.failed.empty())
-    console.event({event_kind::evaluation_failed, {{"reason", what.failed}}}, elapsed);
+  if (what.failed)
+    console.event({event_kind::evaluation_failed, {{"reason", what.failed->text}}}, elapsed);
   if (!what.found)
     return;
   const auto& found = *what.found;
@@ -149,15 +149,15 @@ result<void> log_events(const run_options& options, const std::vector<std::strin
   return console.log_events(std::filesystem::path{options.run_directory} / "events.jsonl", command);
 }
 
-bool leave_report(const run_options& options, const std::vector<std::string>& command,
-                  const run_statistics& statistics, run_console& console) {
+result<void> leave_report(const run_options& options, const std::vector<std::string>& command,
+                          const run_statistics& statistics, run_console& console) {
   if (!options.report_file)
-    return true;
+    return {};
   const auto json = statistics.to_json(fmt::format("{}", fmt::join(command, " ")));
-  const auto written = write_report(*options.report_file, json);
+  auto written = write_report(*options.report_file, json);
   if (!written)
     console.complain(written.error().text);
-  return static_cast<bool>(written);
+  return written;
 }
 
 } // namespace troupe

@@ -71,9 +71,8 @@ void take_evaluation(const evaluation_message& what, time_point now,
 result<void> log_events(const run_options& options, const std::vector<std::string>& command,
                         run_console& console);
 
-/// Writes the report to the file of --report, if given. Returns false after an error, which it
-/// prints.
-bool leave_report(const run_options& options, const std::vector<std::string>& command,
-                  const run_statistics& statistics, run_console& console);
+/// Writes the report to the file of --report, if given. Prints an error, and returns it: io_failed.
+result<void> leave_report(const run_options& options, const std::vector<std::string>& command,
+                          const run_statistics& statistics, run_console& console);
 
 } // namespace troupe

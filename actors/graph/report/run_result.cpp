@@ -43,9 +43,13 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, b
   return text;
 }
 
-job_event end_of_run(int status, const std::string& reason) {
+job_event end_of_run(int status, const std::optional<failure>& reason) {
   return {event_kind::run_ended,
-          {{"status", static_cast<std::uint64_t>(status)}, {"reason", reason}}};
+          {{"status", static_cast<std::uint64_t>(status)}, {"reason", reason ? reason->text : ""}}};
+}
+
+failure not_evaluated(const failure& why) {
+  return {errc::job_failed, "trained, but the final parameters were not evaluated: " + why.text};
 }
 
 std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills) {

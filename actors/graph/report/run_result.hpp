@@ -9,6 +9,7 @@
 #include "serialization/job_event.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
 /// `checkpoint`: the newest one; 0: none. `exported`: the parameters were exported.
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported);
 
-/// Returns the last event of a run. `reason`: empty unless it failed.
-job_event end_of_run(int status, const std::string& reason);
+/// Returns the last event of a run, with the reason of a failure.
+job_event end_of_run(int status, const std::optional<failure>& reason);
+
+/// Returns the failure of a run whose final parameters were trained but not evaluated.
+failure not_evaluated(const failure& why);
 
 /// Returns an event for each kill of --kill that did not happen.
 std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills);

@@ -112,15 +112,18 @@ void coordinator::receive(const status_message& what, time_point now,
   if (!well_formed(what))
     return;
   if (!may_belong(what.from)) {
-    reject_member(what.from, name_of(what.from) + " is not part of this job", effects);
+    reject_member(what.from, failure{errc::fenced, name_of(what.from) + " is not part of this job"},
+                  effects);
     return;
   }
   if (const auto old = members_.gives_way(what.from, now))
     on_member_lost(*old, "a newer one took its place", now, effects);
   switch (members_.hear(what, now)) {
-  case membership::standing::dead: reject_member(what.from, "", effects); return;
+  case membership::standing::dead: reject_member(what.from, {}, effects); return;
   case membership::standing::refused:
-    reject_member(what.from, name_of(what.from) + " is already running elsewhere", effects);
+    reject_member(what.from,
+                  failure{errc::fenced, name_of(what.from) + " is already running elsewhere"},
+                  effects);
     return;
   case membership::standing::waiting:
   case membership::standing::repeated: return;
@@ -273,15 +276,15 @@ void coordinator::detect_stragglers(time_point now, coordinator_effects& effects
     // The detector keeps a successor of this incarnation waiting.
     const auto who = members_.all().at({role::worker, event.worker->value, {}}).id;
     on_member_lost(who, "evicted", now, effects);
-    reject_member(who, "", effects);
+    reject_member(who, {}, effects);
   }
 }
 
 void coordinator::take(const member_id& from, const worker_status& body, time_point now,
                        coordinator_effects& effects) {
   workers_.hear({from.index}, body, now);
-  if (!body.failed.empty())
-    fail(name_of(from) + ": " + body.failed, effects);
+  if (body.failed)
+    fail(name_of(from) + ": " + body.failed->text, effects);
   // Leases of an earlier generation belong to another history.
   if (!shards_.is_rolling_back() && body.generation == state_.generation)
     workers_.take_progress({from.index}, recovering_);
@@ -299,10 +302,10 @@ void coordinator::take(const member_id& from, const server_status& body, time_po
     return;
   const auto context = recovery(now, effects);
   for (const auto& mine : body.chains) {
-    if (mine.unreadable == 0 && !mine.failed.empty())
-      fail(name_of(from) + ": " + mine.failed, effects);
-    if (const auto difference = checks_.hear(from, mine); !difference.empty())
-      fail(difference, effects);
+    if (mine.unreadable == 0 && mine.failed)
+      fail(name_of(from) + ": " + mine.failed->text, effects);
+    if (const auto equal = checks_.hear(from, mine); !equal)
+      fail(equal.error().text, effects);
     shards_.hear(from, mine, context);
   }
   if (shards_.is_rolling_back())
@@ -317,15 +320,15 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
   }
   reconcile(from, body.resize, now, effects);
   if (from.index != 0) { // It joined later: it may leave, and the job goes on.
-    if (!body.failed.empty())
-      notify_once(from, {event_kind::launcher_failed, {{"reason", body.failed}}}, effects);
+    if (body.failed)
+      notify_once(from, {event_kind::launcher_failed, {{"reason", body.failed->text}}}, effects);
     return;
   }
   observed_at_ = now;
   done_ = done_ || body.done;
   stop_wanted_ = stop_wanted_ || body.stop;
-  if (!body.failed.empty())
-    fail(body.failed, effects);
+  if (body.failed)
+    fail(body.failed->text, effects);
 }
 
 // -- phases -------------------------------------------------------------------------------------
@@ -436,7 +439,7 @@ void coordinator::fail(const std::string& why, coordinator_effects& effects) {
   if (phase_ == job_phase::stopped)
     return;
   phase_ = job_phase::stopped;
-  failed_ = why;
+  failed_ = failure{errc::job_failed, why};
   notify({event_kind::job_failed, {{"reason", why}}}, effects);
 }
 
@@ -573,9 +576,9 @@ void coordinator::send(member_entry& to, desired_state what, time_point now,
 }
 
 /// Tells a process that is not a member to end.
-void coordinator::reject_member(const member_id& who, const std::string& why,
+void coordinator::reject_member(const member_id& who, std::optional<failure> why,
                                 coordinator_effects& effects) {
-  desired_state what{who, state_.term, next_desired_++, true, why, {}};
+  desired_state what{who, state_.term, next_desired_++, true, std::move(why), {}};
   if (who.role == role::server)
     what.body = desired_server{};
   else if (who.role == role::observer)

@@ -132,7 +132,7 @@ private:
   void send_changed(time_point now, effects_ref effects);
   void answer(const member_id& who, time_point now, effects_ref effects);
   void send(member_entry& to, desired_state what, time_point now, effects_ref effects);
-  void reject_member(const member_id& who, const std::string& why, effects_ref effects);
+  void reject_member(const member_id& who, std::optional<failure> why, effects_ref effects);
   cluster_state cluster() const;
   desired_state make_desired(const member_id& who);
   recovery_context recovery(time_point now, effects_ref effects);
@@ -154,7 +154,7 @@ private:
   void place_shards(time_point now, effects_ref effects);
   std::set<server_id> slots() const { return servers_of(job_, state_); }
   void reconcile(const member_id& from, const resize& wanted, time_point now, effects_ref effects);
-  std::string rejection_to(const resize& wanted) const;
+  result<void> check(const resize& wanted) const;
   void assign_slot(const server_id& server, time_point now, effects_ref effects);
   void settle_newcomers(time_point now, effects_ref effects);
   void release_drained(time_point now, effects_ref effects);
@@ -166,7 +166,7 @@ private:
   storage::coordinator_state state_; ///< As persisted.
 
   job_phase phase_ = job_phase::gathering;
-  std::string failed_;
+  std::optional<failure> failed_;
   time_point started_at_{0};
   time_point last_call_{0};
   std::optional<time_point> first_worker_at_;

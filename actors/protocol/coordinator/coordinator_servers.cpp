@@ -21,7 +21,7 @@ bool is_member(const chain_config& config, const member_id& who) {
 }
 
 /// Returns whether the server cannot serve its chain, for a reason of its own.
-bool has_failed(const replica_status& what) { return !what.failed.empty() && what.unreadable == 0; }
+bool has_failed(const replica_status& what) { return what.failed && what.unreadable == 0; }
 
 job_event about_server(event_kind kind, const server_id& server) {
   return {kind, {{"member", name_of({role::server, server.value, {}})}}};
@@ -122,7 +122,8 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
   const auto failed = std::ranges::find_if(body.chains, has_failed);
   if (failed != body.chains.end() && is_dispensable(from)) {
     notify_once(
-      from, {event_kind::server_removed, {{"member", name_of(from)}, {"reason", failed->failed}}},
+      from,
+      {event_kind::server_removed, {{"member", name_of(from)}, {"reason", failed->failed->text}}},
       effects);
     return false; // As if it were silent.
   }
@@ -190,13 +191,12 @@ void coordinator::reconcile(const member_id& from, const resize& wanted, time_po
   draining.insert(wanted.drain.begin(), wanted.drain.end());
   for (const auto& server : wanted.add)
     draining.erase(server);
-  auto refused = rejection_to(wanted);
-  if (refused.empty())
-    if (const auto done = placement_.drain(draining); !done)
-      refused = done.error().text;
-  if (!refused.empty()) {
-    members_.leave(from); // Else it would be told that all is well.
-    reject_member(from, refused, effects);
+  auto accepted = check(wanted);
+  if (accepted)
+    accepted = placement_.drain(draining);
+  if (!accepted) {
+    members_.leave(from); // Otherwise the next desired state would accept the request.
+    reject_member(from, accepted.error(), effects);
     return;
   }
   record->reconciled = wanted;
@@ -213,15 +213,18 @@ void coordinator::reconcile(const member_id& from, const resize& wanted, time_po
   persist(effects);
 }
 
-/// Returns the reason to refuse the request; empty: it can be granted.
-std::string coordinator::rejection_to(const resize& wanted) const {
+/// Checks that the request can be granted. Errors: invalid_argument.
+result<void> coordinator::check(const resize& wanted) const {
+  const auto refused = [](std::string why) {
+    return failure{errc::invalid_argument, std::move(why)};
+  };
   if (job_.own_store && (!wanted.add.empty() || !wanted.drain.empty()))
-    return "cannot add or drain servers: the job has an own store, which is one server";
+    return refused("cannot add or drain servers: the job has an own store, which is one server");
   auto staying = slots();
   for (const auto& server : wanted.add) {
     if (server.value >= servers_max)
-      return fmt::format("cannot add server {}: a job has servers 0 to {}", server.value,
-                         servers_max - 1);
+      return refused(fmt::format("cannot add server {}: a job has servers 0 to {}", server.value,
+                                 servers_max - 1));
     staying.insert(server);
   }
   const auto all = staying;
@@ -230,16 +233,17 @@ std::string coordinator::rejection_to(const resize& wanted) const {
       staying.erase(server);
   for (const auto& server : wanted.drain) {
     if (!all.contains(server))
-      return fmt::format("cannot drain server {}: the job has no such server", server.value);
+      return refused(
+        fmt::format("cannot drain server {}: the job has no such server", server.value));
     staying.erase(server);
   }
   if (wanted.drain.empty() || staying.size() >= job_.replicas)
     return {};
   if (staying.empty())
-    return "cannot drain: no server would be left";
-  return fmt::format("cannot drain: {} would be left, and each chain has {} replicas",
-                     staying.size() == 1 ? "one server" : fmt::format("{} servers", staying.size()),
-                     job_.replicas);
+    return refused("cannot drain: no server would be left");
+  return refused(fmt::format(
+    "cannot drain: {} would be left, and each chain has {} replicas",
+    staying.size() == 1 ? "one server" : fmt::format("{} servers", staying.size()), job_.replicas));
 }
 
 /// Adds the server to the job; it need not be present yet.
@@ -304,7 +308,7 @@ void coordinator::release_drained(time_point now, effects_ref effects) {
     servers_.erase(found);
     members_.mark_dead(who);
     placement_.dead(who);
-    reject_member(who, "", effects);
+    reject_member(who, {}, effects);
   }
 }
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
-#include <string>
 
 namespace troupe {
 
@@ -19,7 +19,7 @@ struct cluster_state {
   const job_spec& job;
   const storage::coordinator_state& stored;
   job_phase phase = job_phase::gathering;
-  const std::string& failed; ///< The reason why the job failed; empty: it did not.
+  const std::optional<failure>& failed; ///< The reason, if the job failed.
   const troupe::view& view;
   const membership& members;
   const worker_admission& workers;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <string>
 
 namespace troupe {
 
@@ -18,7 +19,7 @@ std::string hex_text(std::uint32_t x) {
 
 } // namespace
 
-std::string replica_checks::hear(const member_id& from, const replica_status& what) {
+result<void> replica_checks::hear(const member_id& from, const replica_status& what) {
   if (what.checksums.empty())
     return {};
   auto& [generation, versions] = chains_[what.chain];
@@ -30,11 +31,12 @@ std::string replica_checks::hear(const member_id& from, const replica_status& wh
   for (const auto& x : what.checksums) {
     const auto& [at, fresh] = versions.try_emplace(x.version, checked{x.crc32c, from.index});
     if (const auto& known = at->second; known.crc32c != x.crc32c)
-      return "shard " + std::to_string(what.chain.value) + " has other values on server "
-             + std::to_string(from.index) + " than on server " + std::to_string(known.server)
-             + " after version " + std::to_string(x.version) + " (" + hex_text(x.crc32c) + ", "
-             + hex_text(known.crc32c)
-             + "): a server function reads more than its arguments, or memory is faulty";
+      return {errc::contract_broken,
+              "shard " + std::to_string(what.chain.value) + " has other values on server "
+                + std::to_string(from.index) + " than on server " + std::to_string(known.server)
+                + " after version " + std::to_string(x.version) + " (" + hex_text(x.crc32c) + ", "
+                + hex_text(known.crc32c)
+                + "): a server function reads more than its arguments, or memory is faulty"};
   }
   while (versions.size() > versions_kept)
     versions.erase(versions.begin());

@@ -2,11 +2,11 @@
 // machine, part of the coordinator.
 #pragma once
 
+#include "base/error.hpp"
 #include "serialization/messages.hpp"
 
 #include <cstdint>
 #include <map>
-#include <string>
 
 namespace troupe {
 
@@ -14,9 +14,9 @@ namespace troupe {
 /// checksums for it applied the same entries with different results.
 class replica_checks {
 public:
-  /// Takes the status of one replica. Returns a line that names shard, version and both replicas if
-  /// another replica had other values; empty if none did.
-  std::string hear(const member_id& from, const replica_status& what);
+  /// Takes the status of one replica. Errors: contract_broken (another replica had other values;
+  /// the text names shard, version and both replicas).
+  result<void> hear(const member_id& from, const replica_status& what);
 
 private:
   struct checked {

@@ -62,7 +62,7 @@ void shard_recovery::on_server_lost(const member_id& who, const recovery_context
 
 void shard_recovery::hear(const member_id& from, const replica_status& what,
                           const recovery_context& context) {
-  if (what.unreadable != 0)
+  if (what.failed && what.unreadable != 0)
     on_unreadable(from, what, context);
   const auto index = what.chain.value;
   auto& shard = shards_[index];
@@ -91,7 +91,7 @@ void shard_recovery::on_unreadable(const member_id& from, const replica_status& 
     return; // It answers an older desired state.
   context.notify(
     {event_kind::restore_failed,
-     {{"member", name_of(from)}, {"checkpoint", what.unreadable}, {"reason", what.failed}}});
+     {{"member", name_of(from)}, {"checkpoint", what.unreadable}, {"reason", what.failed->text}}});
   if (std::ranges::find(unreadable_, what.unreadable) == unreadable_.end())
     if (!mutated(mutation::unreadable_forgotten))
       unreadable_.push_back(what.unreadable);

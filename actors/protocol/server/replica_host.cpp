@@ -133,7 +133,7 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
   copying_.reset();
   copied_.reset();
   part_ = {};
-  failed_.clear();
+  failed_.reset();
   unreadable_ = 0;
   was_told_ = recovered_ = broken_ = copy_waits_ = false;
   is_bsp_ = any_bsp(desired_->job);
@@ -155,7 +155,7 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
 /// checkpoint if that state cannot be used.
 void replica_host::load(host_effects& effects) {
   if (fingerprint(desired_->job) != options_.job)
-    return give_up("the coordinator runs another job", 0, effects);
+    return give_up({errc::wrong_job, "the coordinator runs another job"}, 0, effects);
   if (!is_durable() || lost_.config == config_id{})
     return load_checkpoint(effects);
   if (!keeps_states())
@@ -169,7 +169,7 @@ void replica_host::load_checkpoint(host_effects& effects) {
     loading_ = loading::filling;
     effects.push_back(fill_effect{load_, partitions_});
   } else if (!options_.has_checkpoints) {
-    give_up("there are no checkpoints to restore from", 0, effects);
+    give_up({errc::io_failed, "there are no checkpoints to restore from"}, 0, effects);
   } else {
     loading_ = loading::restoring;
     effects.push_back(restore_effect{load_, base_checkpoint_, partitions_});
@@ -238,11 +238,11 @@ void replica_host::load_failed(std::uint64_t load, const failure& why, host_effe
     return load_instead(why.text, effects);
   const bool is_rotten =
     what == loading::restoring && (why.code == errc::damaged || why.code == errc::io_failed);
-  give_up(why.text, is_rotten ? base_checkpoint_ : 0, effects);
+  give_up(why, is_rotten ? base_checkpoint_ : 0, effects);
 }
 
 /// Reports that the generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
-void replica_host::give_up(std::string why, std::uint64_t bad_checkpoint, host_effects& effects) {
+void replica_host::give_up(failure why, std::uint64_t bad_checkpoint, host_effects& effects) {
   failed_ = std::move(why);
   unreadable_ = bad_checkpoint;
   effects.push_back(report_effect{});
@@ -278,7 +278,7 @@ void replica_host::break_off(const failure& why, host_effects& effects) {
   copied_.reset();
   effects.push_back(drop_copy_effect{});
   effects.push_back(refuse_all_effect{{errc::not_ready, "the server cannot write its log"}});
-  give_up(why.text, 0, effects);
+  give_up(why, 0, effects);
 }
 
 // -- requests --

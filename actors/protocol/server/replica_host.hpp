@@ -289,7 +289,7 @@ private:
   void load_instead(const std::string& why, host_effects& effects);
   void begin(std::vector<shard_partition> held, time_point now);
   void begin_with_loaded(time_point now, host_effects& effects);
-  void give_up(std::string why, std::uint64_t bad_checkpoint, host_effects& effects);
+  void give_up(failure why, std::uint64_t bad_checkpoint, host_effects& effects);
   void free_if_unnamed(time_point now, host_effects& effects);
   void break_off(const failure& why, host_effects& effects);
 
@@ -361,7 +361,7 @@ private:
   std::uint64_t checkpoint_failed_ = 0;
   std::string checkpoint_failure_;
   checkpoint_part part_;
-  std::string failed_;
+  std::optional<failure> failed_;
   std::uint64_t unreadable_ = 0;
   server_counters former_; ///< Sums over states before the present one.
 };

@@ -131,7 +131,7 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
     return false;
   });
   std::size_t late = 0;
-  std::string fault;
+  std::optional<std::string> fault;
   open_.erase_if([&](std::uint64_t token, open_request& open) {
     if (busy.contains(open.worker))
       open.held_until = now + held_time_max;
@@ -151,13 +151,13 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
   if (late > 0)
     effects.push_back(warning_effect{"stage '" + name_ + "' held " + std::to_string(late)
                                      + " requests for more than 10 s: they were refused"});
-  if (!fault.empty())
-    breach(fault, effects);
+  if (fault)
+    breach(*fault, effects);
 }
 
 /// Counts a refusal of a request that was held for too long, and says if it is one too many.
 void stage_guard::refused(refusals& so_far, request_token token, const batch_key& key,
-                          std::string& fault) {
+                          std::optional<std::string>& fault) {
   const auto times = std::to_string(refusals_max);
   if (++so_far.of_batches[key.second] == refusals_max)
     fault = "held " + named(key) + " for more than 10 s, " + times + " times in a row";
@@ -165,7 +165,7 @@ void stage_guard::refused(refusals& so_far, request_token token, const batch_key
   if (newest >= token)
     return; // It was held together with the one that was refused before.
   newest = newest_;
-  if (++count == refusals_max && fault.empty())
+  if (++count == refusals_max && !fault)
     fault = "held " + named(key) + " for more than 10 s, like the " + std::to_string(count - 1)
             + " requests of this worker before";
 }
@@ -203,8 +203,8 @@ void stage_guard::take(forward_effect& effect, guard_effects& effects) {
       return dropped_.push_back(effect.number); // The stage hears of it with the next tick.
   }
   open_forward forward;
-  if (const auto fault = fault_of(effect.what, forward); !fault.empty())
-    return breach(fault, effects);
+  if (const auto fault = fault_of(effect.what, forward))
+    return breach(*fault, effects);
   forwards_.add(effect.number.value, std::move(forward));
   effects.push_back(std::move(effect));
 }
@@ -218,13 +218,13 @@ bool stage_guard::is_late(const batch_key& key) const {
          || std::ranges::none_of(found->second, &open_batch::can_be_forwarded);
 }
 
-/// Checks a forward and notes its parts. Returns what is wrong with it; empty: nothing.
-std::string stage_guard::fault_of(request& what, open_forward& forward) {
-  std::string fault;
+/// Checks a forward and notes its parts. Returns its fault.
+std::optional<std::string> stage_guard::fault_of(request& what, open_forward& forward) {
+  std::optional<std::string> fault;
   if (what.push)
     for_each_batch(*what.push, [&](const batch_key& key) {
       const auto found = batches_.find(key);
-      if (!fault.empty())
+      if (fault)
         return;
       if (found == batches_.end()) {
         fault = "forwarded " + named(key) + ", which it does not hold";
@@ -242,24 +242,24 @@ std::string stage_guard::fault_of(request& what, open_forward& forward) {
       forward.workers.insert(key.first);
     });
   for (const auto& [key, owner] : forward.batches)
-    if (fault.empty())
+    if (!fault)
       fault = order_fault(key.first, owner);
   for (const auto& [key, owner] : forward.batches)
     if (const auto* const open = open_.find(owner.value);
-        fault.empty() && open != nullptr && open->tables != what.push->tables)
+        !fault && open != nullptr && open->tables != what.push->tables)
       fault = "forwarded " + named(key) + " with other tables than those of its push";
-  if (what.push && checks_values_ && fault.empty())
-    fault = check_values(*what.push, forward);
+  if (what.push && checks_values_ && !fault)
+    fault = value_fault(*what.push, forward);
   if (what.pull) {
     forward.workers.insert(what.pull->step.worker);
     for (const auto& other : what.pull->others)
       forward.workers.insert(other.worker);
   }
-  if (!fault.empty() || !what.pull || what.pull->latest)
+  if (fault || !what.pull || what.pull->latest)
     return fault;
   const auto pulls = [&](const step_header& step) {
     const auto found = pulls_.find(key_of(step));
-    if (found == pulls_.end() || !fault.empty())
+    if (found == pulls_.end() || fault)
       return;
     fault = order_fault(step.worker, {found->second.value + 1});
   };
@@ -269,16 +269,17 @@ std::string stage_guard::fault_of(request& what, open_forward& forward) {
   return fault;
 }
 
-/// Checks the values that the stage has made, and corrects the norm if there are any. Says which of
-/// them is not finite; empty: none.
-std::string stage_guard::check_values(push_request& push, const open_forward& forward) {
+/// Checks the values that the stage has made, and corrects the norm if there are any. Returns
+/// the fault of the first one that is not finite.
+std::optional<std::string> stage_guard::value_fault(push_request& push,
+                                                    const open_forward& forward) {
   values_before before;
   for (const auto& part : forward.batches)
     if (const auto* const open = open_.find(part.owner.value))
       before.add(open->values);
-  std::string fault;
+  std::optional<std::string> fault;
   for_each_values(push, [&](table_id table, std::span<const float> values) {
-    if (!fault.empty() || before.have(values.data()))
+    if (fault || before.have(values.data()))
       return;
     if (values.data() == nullptr && !values.empty())
       fault = "forwarded " + named(key_of(push.step)) + " without values of table "
@@ -287,16 +288,16 @@ std::string stage_guard::check_values(push_request& push, const open_forward& fo
       fault = "forwarded " + named(key_of(push.step)) + " with a value that is not finite: "
               + std::to_string(values[at]) + " in table " + std::to_string(table.value);
   });
-  if (fault.empty())
+  if (!fault)
     correct_norm(push, before);
   return fault;
 }
 
-/// Says which batch of the worker came before `later` and was not forwarded; empty: none.
-std::string stage_guard::order_fault(worker_id worker, request_token later) const {
+/// Returns a fault if a batch of the worker came before `later` and was not forwarded.
+std::optional<std::string> stage_guard::order_fault(worker_id worker, request_token later) const {
   const auto found = held_.find(worker);
   if (found == held_.end() || found->second.empty() || found->second.front().first >= later)
-    return "";
+    return std::nullopt;
   return "kept back " + named({worker, found->second.front().second})
          + " and forwarded a later request of this worker";
 }
@@ -305,8 +306,8 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   auto* const open = open_.find(effect.request.value);
   if (open == nullptr)
     return; // It was refused, as it was held for too long.
-  if (const auto fault = answer_fault(*open, effect.answer); !fault.empty())
-    return breach(fault, effects);
+  if (const auto fault = answer_fault(*open, effect.answer))
+    return breach(*fault, effects);
   const auto end = [](refusals& so_far, const batch_key& key) {
     so_far.of_batches.erase(key.second);
     so_far.of_workers.erase(key.first);
@@ -320,7 +321,8 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
   effects.push_back(std::move(effect));
 }
 
-std::string stage_guard::answer_fault(const open_request& open, const reply& what) const {
+std::optional<std::string> stage_guard::answer_fault(const open_request& open,
+                                                     const reply& what) const {
   for (const auto& key : open.batches) {
     const auto found = batches_.find(key);
     if (found == batches_.end() || std::ranges::none_of(found->second, [](const open_batch& x) {
@@ -342,7 +344,7 @@ std::string stage_guard::answer_fault(const open_request& open, const reply& wha
     if (!has_rows(asked))
       return "answered the pull for " + named(*open.pull) + " without the rows of table "
              + std::to_string(asked.table.value);
-  return "";
+  return std::nullopt;
 }
 
 void stage_guard::take(failed_effect& effect, guard_effects& effects) {
@@ -350,17 +352,21 @@ void stage_guard::take(failed_effect& effect, guard_effects& effects) {
   if (!open)
     return;
   forget(effect.request, *open);
+  if (effect.why.text.empty()) // The failure may end the job, whose last line names a cause.
+    effect.why.text =
+      "stage '" + name_ + "' refused a request without a text (" + to_string(effect.why.code) + ")";
   const auto fault = refusal_fault(*open, effect.why);
   effects.push_back(std::move(effect));
-  if (!fault.empty())
-    breach(fault, effects);
+  if (fault)
+    breach(*fault, effects);
 }
 
-/// Counts a refusal by the stage. Returns what is wrong with it; empty: nothing.
-std::string stage_guard::refusal_fault(const open_request& open, const failure& why) {
+/// Counts a refusal by the stage. Returns its fault.
+std::optional<std::string> stage_guard::refusal_fault(const open_request& open,
+                                                      const failure& why) {
   auto& so_far = open.batches.empty() ? refused_pulls_ : refused_pushes_;
   if (!checks_values_ || ++so_far.by_stage[open.worker] < own_refusals_max)
-    return ""; // Troupe's faults may refuse any number.
+    return std::nullopt; // Troupe's faults may refuse any number.
   return "refused " + std::to_string(own_refusals_max) + " requests of worker "
          + std::to_string(open.worker.value) + " in a row, the last one with: " + why.text;
 }

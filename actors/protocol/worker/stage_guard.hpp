@@ -108,16 +108,17 @@ private:
   template <class Event>
   void run(Event event, guard_effects& effects);
   void expire(time_point now, guard_effects& effects);
-  void refused(refusals& so_far, request_token token, const batch_key& key, std::string& fault);
+  void refused(refusals& so_far, request_token token, const batch_key& key,
+               std::optional<std::string>& fault);
   void take(forward_effect& effect, guard_effects& effects);
   void take(answered_effect& effect, guard_effects& effects);
   void take(failed_effect& effect, guard_effects& effects);
   bool is_late(const batch_key& key) const;
-  std::string refusal_fault(const open_request& open, const failure& why);
-  std::string fault_of(request& what, open_forward& forward);
-  std::string order_fault(worker_id worker, request_token later) const;
-  std::string check_values(push_request& push, const open_forward& forward);
-  std::string answer_fault(const open_request& open, const reply& what) const;
+  std::optional<std::string> refusal_fault(const open_request& open, const failure& why);
+  std::optional<std::string> fault_of(request& what, open_forward& forward);
+  std::optional<std::string> order_fault(worker_id worker, request_token later) const;
+  std::optional<std::string> value_fault(push_request& push, const open_forward& forward);
+  std::optional<std::string> answer_fault(const open_request& open, const reply& what) const;
   open_batch* find(const batch_key& key, request_token owner);
   void end_forward(forward_id number, batch_state becomes);
   void forget(request_token token, const open_request& open);

@@ -38,14 +38,14 @@ run_evaluator(evaluator_handle::stateful_pointer<evaluator_state> self, job_spec
     [self, &state](evaluate_atom, std::uint64_t number) {
       auto everything = state.computer->question();
       if (!everything) {
-        state.done({number, std::nullopt, {}, everything.error().text});
+        state.done({number, std::nullopt, {}, everything.error()});
         return;
       }
       self->request(state.source, pull_timeout, request{{}, *std::move(everything)})
         .then([&state,
                number](const reply& a) { state.done(state.computer->evaluate(number, *a.pulled)); },
               [&state, number](const caf::error& why) {
-                state.done({number, std::nullopt, {}, from_caf(why).text});
+                state.done({number, std::nullopt, {}, from_caf(why)});
               });
     },
   };

@@ -1,13 +1,13 @@
 // Exchanges data between the observer actor and the launcher's main thread.
 #pragma once
 
+#include "base/error.hpp"
 #include "serialization/messages.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
 
 namespace troupe {
 
@@ -16,8 +16,8 @@ struct job_update {
   job_status desired_state;
   std::uint64_t term = 0;
   bool stop = false;
-  std::string failed;
-  std::uint64_t sequence = 0; ///< The message's number within the term.
+  std::optional<failure> failed; ///< With `stop`: set if the job failed.
+  std::uint64_t sequence = 0;    ///< The message's number within the term.
 };
 
 /// Thread-safe.

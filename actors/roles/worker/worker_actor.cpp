@@ -131,7 +131,7 @@ struct worker_shell {
     return static_cast<std::uint64_t>((now_of(*self) - idle_since).count() / 1000);
   }
 
-  void fail(std::string why) {
+  void fail(failure why) {
     failed = std::move(why);
     send_report();
   }
@@ -139,7 +139,7 @@ struct worker_shell {
   // -- a step: pull, compute, push --
 
   void advance() {
-    if (!failed.empty())
+    if (failed)
       return;
     while (!first_pull) {
       const auto step = steps->next_pull();
@@ -175,8 +175,8 @@ struct worker_shell {
     auto found = prepared.extract(what.number);
     if (!found)
       return;
-    if (!what.failed.empty())
-      return fail(what.failed);
+    if (what.failed)
+      return fail(*what.failed);
     auto& [done, next] = found.mapped();
     ask(std::move(done), next, std::move(what.rows));
   }
@@ -224,7 +224,7 @@ struct worker_shell {
         if (pushed)
           not_applied(*pushed, why);
         else if (reaction_to(why.code) == reaction::stop)
-          fail(why.text);
+          fail(why);
       },
       std::move(what));
   }
@@ -244,7 +244,7 @@ struct worker_shell {
     // Done here, as the trainer's thread may still be busy with an earlier step.
     auto whole = hold(options.job, *known, answer, pool);
     if (!whole)
-      return fail(whole.error().text);
+      return fail(whole.error());
     if (options.delta_pulls)
       held = *whole;
     else if (has_frozen)
@@ -287,20 +287,20 @@ struct worker_shell {
     if (!computed_steps.empty())
       self->delayed_send(self, options.slowness(), step_atom_v);
     const auto step = steps->computed(done.number);
-    if (done.failed.empty()) {
+    if (!done.failed) {
       ++counters.batches_computed;
       counters.samples_computed += done.samples;
     }
     if (!step)
       return advance(); // The gradient is of no use any more.
-    if (!done.failed.empty())
-      return fail(done.failed);
+    if (done.failed)
+      return fail(*done.failed);
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
     if (!done.finite) // The batch counts as done and changes no values.
       ++counters.pushes_refused;
     if (diverging.after(done.finite))
-      return fail(divergence::text());
+      return fail({errc::job_failed, divergence::text()});
     prepare(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
     advance();
   }
@@ -320,10 +320,10 @@ struct worker_shell {
       return;
     const bool was_lost = why.code == errc::device_failed;
     if (was_lost && ++lost_in_row == lost_max)
-      fail(std::to_string(lost_max)
-           + " gradients in a row cannot be had from their device: " + why.text);
+      fail({why.code, std::to_string(lost_max)
+                        + " gradients in a row cannot be had from their device: " + why.text});
     else if (!was_lost && (reaction_to(why.code) == reaction::stop || why.code == errc::non_finite))
-      fail(why.text); // The worker's own check lets no such gradient pass: a grave fault.
+      fail(why); // The worker's own check lets no such gradient pass: a grave fault.
     else
       advance();
   }
@@ -369,7 +369,7 @@ struct worker_shell {
 
   config_id view_config;
   worker_counters counters;
-  std::string failed;
+  std::optional<failure> failed;
 
   static inline const char* name = "worker";
 };

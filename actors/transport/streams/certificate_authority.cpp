@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
+#include <optional>
 #include <stdexcept>
 
 namespace troupe {
@@ -137,7 +138,7 @@ certificate_ptr read_certificate(const std::string& text) {
 }
 
 /// Describes contents that form no authority; returns an empty text if they form one.
-std::string what_is_wrong(EVP_PKEY* key, X509* certificate) {
+std::optional<std::string> fault_of(EVP_PKEY* key, X509* certificate) {
   if (key == nullptr && certificate == nullptr)
     return "neither a key nor a certificate";
   if (key == nullptr)
@@ -146,7 +147,9 @@ std::string what_is_wrong(EVP_PKEY* key, X509* certificate) {
     return "a key but not its certificate: append the ca.pem that goes with it";
   if (X509_check_private_key(certificate, key) != 1)
     return "a key and a certificate that do not belong together";
-  return X509_check_ca(certificate) != 0 ? "" : "a certificate that is not one of an authority";
+  if (X509_check_ca(certificate) == 0)
+    return "a certificate that is not one of an authority";
+  return std::nullopt;
 }
 
 } // namespace
@@ -182,10 +185,10 @@ result<certificate_authority> certificate_authority::from_text(const std::string
   const auto in = reader_of(text);
   read->key.reset(PEM_read_bio_PrivateKey(in.get(), nullptr, no_passphrase, nullptr));
   read->certificate = read_certificate(text);
-  const auto wrong = what_is_wrong(read->key.get(), read->certificate.get());
+  const auto fault = fault_of(read->key.get(), read->certificate.get());
   (void)take_openssl_error();
-  if (!wrong.empty())
-    return {errc::malformed, name + " holds " + wrong};
+  if (fault)
+    return {errc::malformed, name + " holds " + *fault};
   return certificate_authority{std::move(read)};
 }
 

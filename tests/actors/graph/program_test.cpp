@@ -1,13 +1,17 @@
 #include "actors/graph/program.hpp"
 
+#include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace program_test {
 
@@ -29,6 +33,25 @@ std::string errors_of(const std::function<void()>& call) {
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
   return text;
+}
+
+/// Runs a program whose graph is described by `describe` in a process of its own, as it installs
+/// handlers. Returns its exit status and what it writes to standard error.
+std::pair<int, std::string> run_alone(const std::function<graph(const run_options&)>& describe) {
+  int status = 0;
+  const auto text = errors_of([&] {
+    const auto child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      char name[] = "tried";
+      char* words[] = {name, nullptr};
+      const int end = program{"tried", "A program that throws"}.run(1, words, describe);
+      std::fflush(nullptr);
+      _exit(end);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+  });
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
 }
 
 /// Runs a program that `declare` completed, and returns its line of error.
@@ -79,6 +102,29 @@ TEST_CASE("a name that no option can have is refused") {
         == "tried: the program declares the option word, which does not begin with --\n");
   CHECK(refused([&](program& x) { x.option("-word", text, "A word"); })
         == "tried: the program declares -word: Invalid one char name: -word\n");
+}
+
+TEST_CASE("an exception without a text is named by its type, in describe too") {
+  using end = std::pair<int, std::string>;
+  CHECK(run_alone([](const run_options&) -> graph { throw std::runtime_error{""}; })
+        == end{1, "tried: std::runtime_error without a text\n"});
+  CHECK(run_alone([](const run_options&) -> graph { throw std::invalid_argument{""}; })
+        == end{2, "tried: std::invalid_argument without a text\n"});
+  CHECK(run_alone([](const run_options&) -> graph { throw 42; })
+        == end{1, "tried: the program threw a value of type int, which is no std::exception\n"});
+}
+
+TEST_CASE("a function of the command line that throws ends the program in one line") {
+  const auto text = errors_of([] {
+    program tried{"tried", "A program that throws"};
+    tried.command_line().add_option_function<int>(
+      "--own", [](int) { throw std::runtime_error{""}; }, "A number");
+    char name[] = "tried", option[] = "--own", value[] = "5";
+    char* words[] = {name, option, value, nullptr};
+    const auto nothing = [](const run_options&) { return graph{}; };
+    CHECK(tried.run(3, words, nothing) == 1);
+  });
+  CHECK(text == "tried: std::runtime_error without a text\n");
 }
 
 } // namespace program_test

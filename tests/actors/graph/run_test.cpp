@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -143,6 +144,48 @@ TEST_CASE("a run that fails has its cause, and the next one runs") {
     CHECK(failed.error().text.find('\n') == std::string::npos);
     CHECK(run(with_evaluator(how.options, counted), how));
   }
+}
+
+TEST_CASE("a run fails where user code throws an exception with an empty text") {
+  const auto silent_trainer = [](const batch&, const_tensors, mutable_tensors) -> double {
+    throw std::runtime_error{""};
+  };
+  const auto silent_maker = []() -> std::unique_ptr<trainer> { throw std::runtime_error{""}; };
+  struct silent_evaluator final : evaluator {
+    evaluation evaluate(const_tensors) override { throw std::runtime_error{""}; }
+  };
+  const auto graph_of = [](const run_options& options, trainer_factory make, bool is_silent) {
+    graph g;
+    auto model = g.add("model", options.store({table_of("w", 7)}));
+    g.add("learners", options.workers_of(100, std::move(make))).into(options.stages(), model);
+    g.add("test", evaluate{[is_silent]() -> std::unique_ptr<evaluator> {
+            if (is_silent)
+              return std::make_unique<silent_evaluator>();
+            return std::make_unique<measuring>();
+          }})
+      .into(model);
+    return g;
+  };
+  for (const auto mode : {run_mode::threads, run_mode::simulation}) {
+    const auto how = settings_of(mode);
+    for (const auto& g : {graph_of(how.options, trainers(silent_trainer), false),
+                          graph_of(how.options, silent_maker, false),
+                          graph_of(how.options, trainers(counted), true)}) {
+      const auto failed = run(g, how);
+      REQUIRE_FALSE(failed);
+      CHECK(failed.error().code == errc::job_failed);
+      CHECK(failed.error().text.ends_with("std::runtime_error without a text"));
+    }
+  }
+}
+
+TEST_CASE("a run whose report cannot be written fails with that cause") {
+  auto how = settings_of(run_mode::threads);
+  how.options.report_file = "/dev/full";
+  const auto failed = run(with_evaluator(how.options, counted), how);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == errc::io_failed);
+  CHECK(failed.error().text.find("cannot write /dev/full") != std::string::npos);
 }
 
 TEST_CASE("a run that cannot begin is refused in one line") {

@@ -198,6 +198,15 @@ TEST_CASE("a keeper that refuses a state is named, as is one that throws") {
   CHECK(f.store->answer(asked, {}).error() == broken);
 }
 
+TEST_CASE("a keeper whose exception has an empty text is broken as any other") {
+  const fixture f;
+  const auto made = keeper_store::made(
+    f.job, {}, {[]() -> std::unique_ptr<keeper> { throw std::runtime_error{""}; }, "sums"}, f.pool);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text
+        == "the keeper of 'sums' failed in make(): std::runtime_error without a text");
+}
+
 TEST_CASE("a maker that makes no keeper is named") {
   const fixture f;
   const auto made =

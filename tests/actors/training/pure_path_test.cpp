@@ -116,7 +116,7 @@ TEST_CASE("a stage that is not pure is named") {
 TEST_CASE("the error of a maker is that of the path") {
   const auto path = pure_path::of(
     {{"noise", []() -> std::unique_ptr<stage_decider> { throw std::runtime_error{"no data"}; }}});
-  CHECK(path.error().text == "no data");
+  CHECK(path.error() == failure{errc::job_failed, "no data"});
 }
 
 } // namespace pure_path_test

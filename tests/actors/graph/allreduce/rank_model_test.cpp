@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -162,6 +163,25 @@ TEST_CASE("a_gradient_that_is_not_finite_counts_as_zeros_and_is_told") {
   CHECK(ranks[0]->refused());
   CHECK_EQ(parameters_of(*ranks[0]), before);
   CHECK_EQ(ranks[0]->clock(), 1);
+}
+
+TEST_CASE("a_trainer_whose_exception_has_an_empty_text_fails_the_rank") {
+  struct silent final : trainer {
+    double gradient(const batch&, const_tensors, mutable_tensors) override {
+      throw std::runtime_error{""};
+    }
+  };
+  const failure why{errc::job_failed, "std::runtime_error without a text"};
+  const trainer_factory makers[] = {
+    [] { return std::make_unique<silent>(); },
+    []() -> std::unique_ptr<trainer> { throw std::runtime_error{""}; },
+  };
+  for (const auto& make : makers) {
+    rank_model rank{job_of(optimizer_kind::sgd, 1), make, 0, nullptr, {}};
+    const auto done = rank.compute(false);
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == why);
+  }
 }
 
 TEST_CASE("a_frozen_table_is_in_no_sum_and_keeps_its_bytes") {

@@ -55,7 +55,7 @@ TEST_CASE("a_job_that_ends_well_is_judged_then_done_then_over") {
   f.news.desired_state.batches_done = 20;
   CHECK(f.follow(job_phase::finished).evaluate == 2);
   CHECK_FALSE(f.watch.report().done);
-  CHECK(f.watch.on_evaluated(""));
+  CHECK(f.watch.on_evaluated({}));
   CHECK(f.watch.report().done);
   f.news.stop = true;
   CHECK(f.follow(job_phase::stopped).wind_down);
@@ -80,12 +80,13 @@ TEST_CASE("one_judgement_at_a_time_is_asked_for_and_the_last_one_once") {
   f.news.desired_state.batches_done = 20;
   CHECK_FALSE(f.follow().evaluate); // The first evaluation still runs.
   f.news.desired_state.batches_done = 30;
-  CHECK_FALSE(f.watch.on_evaluated(""));
+  CHECK_FALSE(f.watch.on_evaluated({}));
   CHECK(f.follow().evaluate == 3);
-  CHECK_FALSE(f.watch.on_evaluated("no answer")); // The next pass is evaluated all the same.
+  CHECK_FALSE(f.watch.on_evaluated(
+    failure{errc::job_failed, "no answer"})); // The next pass is evaluated all the same.
   CHECK_FALSE(f.follow().evaluate);
   CHECK(f.follow(job_phase::finished).evaluate == 3);
-  CHECK(f.watch.on_evaluated(""));
+  CHECK(f.watch.on_evaluated({}));
   CHECK_FALSE(f.follow().evaluate);
 }
 
@@ -99,9 +100,10 @@ TEST_CASE("without_an_evaluator_only_the_end_is_judged") {
 TEST_CASE("a_last_judgement_that_fails_is_a_failure_and_ends_the_job") {
   fixture f;
   f.follow(job_phase::finished);
-  CHECK(f.watch.on_evaluated("out of memory"));
+  CHECK(f.watch.on_evaluated(failure{errc::job_failed, "out of memory"}));
   CHECK(f.watch.report().done);
-  CHECK(f.watch.failure() == "trained, but the final parameters were not evaluated: out of memory");
+  CHECK(f.watch.failure().value().text
+        == "trained, but the final parameters were not evaluated: out of memory");
   CHECK(f.watch.exit_status() == 1);
 }
 
@@ -183,15 +185,15 @@ TEST_CASE("a_lost_standby_is_called_one") {
 
 TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_coordinator") {
   fixture f;
-  f.watch.give_up("server 0: the disk is full", 1s);
-  f.watch.give_up("worker 1: nobody listens", 2s);
-  CHECK(f.watch.report().failed == "server 0: the disk is full");
-  CHECK(f.watch.failure() == "server 0: the disk is full");
+  f.watch.give_up({errc::job_failed, "server 0: the disk is full"}, 1s);
+  f.watch.give_up({errc::job_failed, "worker 1: nobody listens"}, 2s);
+  CHECK(f.watch.report().failed.value().text == "server 0: the disk is full");
+  CHECK(f.watch.failure().value().text == "server 0: the disk is full");
   CHECK(f.watch.look(3s, 5) == standing::running);
   CHECK(f.watch.look(3001ms, 5) == standing::over); // No coordinator is there to tell the others.
   CHECK(f.watch.exit_status() == 1);
   fixture heard;
-  heard.watch.give_up("server 0: the disk is full", 1s);
+  heard.watch.give_up({errc::job_failed, "server 0: the disk is full"}, 1s);
   for (heard.now = 1s; heard.now < 6s; heard.now += 1s)
     heard.follow();
   CHECK(heard.watch.look(6s, 5) == standing::running);
@@ -201,14 +203,14 @@ TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_c
 TEST_CASE("a_job_that_failed_says_why") {
   fixture f;
   f.news.stop = true;
-  f.news.failed = "training diverged";
+  f.news.failed = failure{errc::job_failed, "training diverged"};
   f.follow(job_phase::stopped);
-  CHECK(f.watch.failure() == "training diverged");
+  CHECK(f.watch.failure().value().text == "training diverged");
   fixture other; // A member told the reason first, in its own words.
-  other.watch.give_up("worker 0: training diverged", 0s);
+  other.watch.give_up({errc::job_failed, "worker 0: training diverged"}, 0s);
   other.news = f.news;
   other.follow();
-  CHECK(other.watch.failure() == "training diverged");
+  CHECK(other.watch.failure().value().text == "training diverged");
   CHECK(f.watch.look(0s, 0) == standing::over);
   CHECK(f.watch.exit_status() == 1);
 }
@@ -262,7 +264,7 @@ TEST_CASE("who_joined_leaves_at_once_when_its_user_wants_to") {
   f.follow(job_phase::training);
   f.watch.stop(2, 0s);
   CHECK(f.watch.look(0s, 5) == standing::abandoned);
-  CHECK(f.watch.failure() == "left the job, which goes on without it");
+  CHECK(f.watch.failure().value().text == "left the job, which goes on without it");
   CHECK(f.watch.exit_status() == 130);
 }
 
@@ -276,7 +278,7 @@ TEST_CASE("a_user_who_stops_gets_a_last_checkpoint_and_the_status_of_the_signal"
   CHECK(f.follow(job_phase::stopped).wind_down);
   CHECK(f.watch.look(0s, 0) == standing::over);
   CHECK(f.watch.checkpoint() == 4);
-  CHECK(f.watch.failure().empty());
+  CHECK_FALSE(f.watch.failure());
   CHECK(f.watch.exit_status() == 143);
 }
 
@@ -285,7 +287,7 @@ TEST_CASE("a_user_who_stops_twice_is_obeyed_at_once") {
   f.watch.stop(2, 0s);
   f.watch.stop(15, 0s);
   CHECK(f.watch.look(0s, 5) == standing::abandoned);
-  CHECK(f.watch.failure() == "stopped at once");
+  CHECK(f.watch.failure().value().text == "stopped at once");
   CHECK(f.watch.exit_status() == 143);
 }
 
@@ -296,7 +298,7 @@ TEST_CASE("a_last_checkpoint_that_takes_too_long_is_not_waited_for") {
     f.follow(job_phase::training);
   CHECK(f.watch.look(30s, 5) == standing::running);
   CHECK(f.watch.look(30'001ms, 5) == standing::abandoned);
-  CHECK(f.watch.failure() == "no last checkpoint within 30 s; stopped without it");
+  CHECK(f.watch.failure().value().text == "no last checkpoint within 30 s; stopped without it");
   CHECK(f.watch.exit_status() == 1);
 }
 
@@ -306,7 +308,8 @@ TEST_CASE("a_last_checkpoint_is_not_waited_for_where_no_coordinator_answers") {
   f.watch.stop(15, 60s);
   CHECK(f.watch.look(65s, 5) == standing::running);
   CHECK(f.watch.look(65'001ms, 5) == standing::abandoned);
-  CHECK(f.watch.failure() == "no last checkpoint, as no coordinator answers; stopped without it");
+  CHECK(f.watch.failure().value().text
+        == "no last checkpoint, as no coordinator answers; stopped without it");
   CHECK(f.watch.exit_status() == 1);
 }
 
@@ -315,7 +318,8 @@ TEST_CASE("before_the_training_there_is_nothing_to_wait_for") {
   f.watch.stop(15, 60s);
   CHECK(f.watch.look(62s, 5) == standing::running);
   CHECK(f.watch.look(62'001ms, 5) == standing::abandoned);
-  CHECK(f.watch.failure() == "stopped before the training began: no word from the coordinator");
+  CHECK(f.watch.failure().value().text
+        == "stopped before the training began: no word from the coordinator");
   CHECK(f.watch.exit_status() == 143);
 }
 
@@ -324,7 +328,7 @@ TEST_CASE("who_joined_judges_nothing_and_leaves_a_job_that_is_silent") {
   CHECK(f.watch.look(8s, 1) == standing::running);
   fixture unanswered{{true, true, 10, "1.2.3.4:5"}};
   CHECK(unanswered.watch.look(8001ms, 1) == standing::abandoned);
-  CHECK(unanswered.watch.failure() == "no job answers at 1.2.3.4:5");
+  CHECK(unanswered.watch.failure().value().text == "no job answers at 1.2.3.4:5");
   CHECK(unanswered.watch.exit_status() == 1);
   f.now = 8s;
   CHECK_FALSE(f.follow(job_phase::finished).evaluate);
@@ -336,6 +340,24 @@ TEST_CASE("who_joined_judges_nothing_and_leaves_a_job_that_is_silent") {
 TEST_CASE("the_main_launcher_waits_for_its_coordinator_as_long_as_it_takes") {
   fixture f;
   CHECK(f.watch.look(24h, 5) == standing::running);
+}
+
+TEST_CASE("a failure with an empty text fails the job, whatever it is a failure of") {
+  const failure silent{errc::job_failed, ""};
+  fixture told;
+  told.news.stop = true;
+  told.news.failed = silent;
+  told.follow(job_phase::stopped);
+  CHECK(told.watch.failure() == silent);
+  CHECK(told.watch.exit_status() == 1);
+  fixture evaluated;
+  evaluated.follow(job_phase::finished);
+  CHECK(evaluated.watch.on_evaluated(silent));
+  CHECK(evaluated.watch.exit_status() == 1);
+  fixture gave_up;
+  gave_up.watch.give_up(silent, 1s);
+  CHECK(gave_up.watch.report().failed == silent);
+  CHECK(gave_up.watch.exit_status() == 1);
 }
 
 } // namespace job_monitor_test

@@ -68,7 +68,7 @@ outcome train(run_options options, std::uint64_t seed, const gradient_function& 
     found.took = in.now();
   }
   auto result = coming.get();
-  CHECK(result.failed.empty());
+  CHECK_FALSE(result.failed);
   found.parameters = std::move(result.parameters);
   const auto history = storage::read_push_history(*options.record_directory);
   REQUIRE(history);

@@ -129,7 +129,7 @@ TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
     REQUIRE(losses.size() == 1);
     CHECK(losses[0].how == "exit status 7");
     CHECK(losses[0].killed_at == f.now);
-    CHECK(f.supervise.failed().empty());
+    CHECK_FALSE(f.supervise.failed());
     f.now += pause - 1ms;
     CHECK(f.supervise.tick(f.now).empty());
     CHECK(f.supervise.running() == 0);
@@ -138,7 +138,7 @@ TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
     CHECK(f.supervise.running() == 1);
   }
   CHECK(f.tick_at_end().size() == 1);
-  CHECK(f.supervise.failed()
+  CHECK(f.supervise.failed().value().text
         == "server 1 ended 6 times in short order (exit status 7): out of luck");
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
@@ -153,7 +153,7 @@ TEST_CASE("a_start_that_fails_is_tried_again_ever_later") {
   CHECK(f.tick_at_end().size() == 1);
   for (const auto pause : {100ms, 200ms, 400ms}) {
     CAPTURE(pause.count());
-    CHECK(f.supervise.failed().empty());
+    CHECK_FALSE(f.supervise.failed());
     CHECK(f.supervise.running() == 0);
     if (pause == 400ms)
       f.unblock_log();
@@ -164,7 +164,7 @@ TEST_CASE("a_start_that_fails_is_tried_again_ever_later") {
     CHECK(f.supervise.tick(f.now).empty());
   }
   CHECK(f.supervise.running() == 1);
-  CHECK(f.supervise.failed().empty());
+  CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
@@ -174,11 +174,11 @@ TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
   REQUIRE(f.supervise.kill(f.who, f.now));
   CHECK(f.tick_at_end().size() == 1);
   for (int i = 1; i < 6; ++i) {
-    CHECK(f.supervise.failed().empty());
+    CHECK_FALSE(f.supervise.failed());
     f.now += 5s;
     CHECK(f.supervise.tick(f.now).empty());
   }
-  CHECK(f.supervise.failed()
+  CHECK(f.supervise.failed().value().text
         == "server 1 cannot be started again: cannot write "
              + (f.folder.path() / "logs" / "server-1.log").string() + ": Not a directory");
   f.unblock_log();
@@ -195,18 +195,18 @@ TEST_CASE("crashes_that_are_far_apart_are_forgotten") {
     CHECK(f.tick_at_end().size() == 1);
     CHECK(f.supervise.running() == 1);
   }
-  CHECK(f.supervise.failed().empty());
+  CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_lives") {
   fixture f{"echo out of luck; exit 7"};
   f.start();
   for (int i = 0; i < 6; ++i) {
-    CHECK(f.supervise.failed().empty());
+    CHECK_FALSE(f.supervise.failed());
     f.now += 10s;
     CHECK(f.tick_at_end().size() == 1);
   }
-  CHECK(f.supervise.failed()
+  CHECK(f.supervise.failed().value().text
         == "server 1 ended 6 times in short order (exit status 7): out of luck");
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role
   };
   end(1);
   end(1);
-  CHECK(supervise.failed().empty());
+  CHECK_FALSE(supervise.failed());
   CHECK(supervise.notices(f.now)
         == std::vector<std::string>{"server 1 ended 2 times in short order (exit status 7): out of "
                                     "luck; the job goes on without it"});
@@ -239,16 +239,17 @@ TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role
   supervise.tick(f.now);
   std::ofstream{go} << "go";
   end(2);
-  CHECK(supervise.failed().empty());
+  CHECK_FALSE(supervise.failed());
   end(2); // The last one of its role is not left out.
-  CHECK(supervise.failed() == "server 2 ended 2 times in short order (exit status 7): out of luck");
+  CHECK(supervise.failed().value().text
+        == "server 2 ended 2 times in short order (exit status 7): out of luck");
 }
 
 TEST_CASE("a_process_with_the_do_not_restart_status_fails_the_job_with_its_last_line") {
   fixture f{"echo first; echo the disk is full >&2; echo; exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed() == "server 1: the disk is full");
+  CHECK(f.supervise.failed().value().text == "server 1: the disk is full");
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);
@@ -263,21 +264,21 @@ TEST_CASE("a_deposed_process_is_a_loss_with_its_reason_and_starts_again_however_
     CHECK(losses.front().how == "no longer leads");
     REQUIRE(f.supervise.running() == 1);
   }
-  CHECK(f.supervise.failed().empty());
+  CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
   fixture f{"echo server 1 is already running elsewhere; exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed() == "server 1 is already running elsewhere");
+  CHECK(f.supervise.failed().value().text == "server 1 is already running elsewhere");
 }
 
 TEST_CASE("a_process_with_the_do_not_restart_status_without_words_points_to_its_log") {
   fixture f{"exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed()
+  CHECK(f.supervise.failed().value().text
         == "server 1: see " + (f.folder.path() / "logs" / "server-1.log").string());
 }
 
@@ -287,14 +288,14 @@ TEST_CASE("a_pipe_in_the_place_of_a_log_has_no_last_words") {
   CHECK(f.tick_at_end().empty());
   const auto log = f.folder.path() / "logs" / "server-1.log";
   CHECK(std::filesystem::is_fifo(log));
-  CHECK(f.supervise.failed() == "server 1: see " + log.string());
+  CHECK(f.supervise.failed().value().text == "server 1: see " + log.string());
 }
 
 TEST_CASE("the_last_words_of_a_large_log_are_its_last_line") {
   fixture f{"head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the disk is full; exit 3"};
   f.start();
   CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed() == "server 1: the disk is full");
+  CHECK(f.supervise.failed().value().text == "server 1: the disk is full");
 }
 
 TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_on") {
@@ -308,19 +309,19 @@ TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_
   f.now += 1ms;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 1);
-  CHECK(f.supervise.failed().empty());
+  CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("a_process_that_ends_well_at_once_again_and_again_is_given_up") {
   fixture f{"echo done already"};
   f.start();
   for (int i = 0; i < 6; ++i) {
-    CHECK(f.supervise.failed().empty());
+    CHECK_FALSE(f.supervise.failed());
     CHECK(f.tick_at_end().empty());
     f.now += 1s;
     f.supervise.tick(f.now);
   }
-  CHECK(f.supervise.failed()
+  CHECK(f.supervise.failed().value().text
         == "server 1 ended 6 times in short order (exit status 0): done already");
 }
 
@@ -334,7 +335,7 @@ TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
     CHECK(f.supervise.tick(f.now).empty());
     REQUIRE(f.supervise.running() == 1);
   }
-  CHECK(f.supervise.failed().empty());
+  CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("who_leaves_the_job_is_not_started_again_whatever_its_end") {

@@ -22,7 +22,7 @@ TEST_CASE(
   CHECK(one.desired_of_server(0, 100).workers.size() == 1);
   one.worker(0, 200);
   CHECK(one.all_desired(role::worker, 0, 200).stop);
-  CHECK(one.all_desired(role::worker, 0, 200).failed.empty());
+  CHECK_FALSE(one.all_desired(role::worker, 0, 200).failed);
   one.worker(0, 202);
   CHECK(one.told(event_kind::member_rejoined, {{"member", "worker 0"}}));
   CHECK_FALSE(one.all_desired(role::worker, 0, 202).stop);
@@ -37,7 +37,8 @@ TEST_CASE("a second live worker of an index is refused") {
     one.worker(1, 333);
   }
   CHECK(one.all_desired(role::worker, 1, 333).stop);
-  CHECK(one.all_desired(role::worker, 1, 333).failed == "worker 1 is already running elsewhere");
+  CHECK(one.all_desired(role::worker, 1, 333).failed.value().text
+        == "worker 1 is already running elsewhere");
   CHECK_FALSE(one.all_desired(role::worker, 1, 201).stop);
 }
 
@@ -250,7 +251,7 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
     one.tick();
     one.found(std::nullopt, std::move(refused));
     CHECK(one.boss->phase() == job_phase::stopped);
-    return one.all_desired(role::server, 0, 110).failed;
+    return one.all_desired(role::server, 0, 110).failed.value().text;
   };
   const std::string why =
     "no checkpoint can be restored, and a restart would discard the training so far: ";
@@ -335,7 +336,9 @@ TEST_CASE("the job fails where servers can read none of the checkpoints") {
   one.server(0, 100);
   one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
   one.found(std::nullopt, {{errc::damaged, "checkpoint 12 is damaged"}});
-  CHECK(one.all_desired(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
+  CHECK(one.all_desired(role::server, 0, 100)
+          .failed.value()
+          .text.ends_with(": checkpoint 12 is damaged"));
 }
 
 TEST_CASE("where nothing was ever committed the job starts over") {

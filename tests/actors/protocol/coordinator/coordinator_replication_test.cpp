@@ -183,7 +183,7 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
 void fail(coordinator_fixture& one, std::uint32_t index) {
   const member_id who{role::server, index, {all_three.at(index)}};
   auto body = one.reconciled_status(who, 0);
-  body.chains.at(0).failed = "No space left";
+  body.chains.at(0).failed = failure{errc::io_failed, "No space left"};
   one.receive(who, body);
 }
 

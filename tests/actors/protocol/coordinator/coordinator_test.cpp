@@ -176,7 +176,7 @@ TEST_CASE("a server beyond what a job can have is sent home, one beyond the job'
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(partitions_max, 104);
   CHECK(one.all_desired(role::server, partitions_max, 104).stop);
-  CHECK_FALSE(one.all_desired(role::server, partitions_max, 104).failed.empty());
+  CHECK(one.all_desired(role::server, partitions_max, 104).failed);
   one.server(2, 105);
   CHECK_FALSE(one.all_desired(role::server, 2, 105).stop);
   CHECK(one.told(event_kind::member_joined, {{"member", "server 2"}}));
@@ -318,7 +318,7 @@ TEST_CASE("complete, last checkpoint, finished, done, stopped") {
   CHECK(one.all_desired(role::server, 0, 100).stop);
   CHECK(one.all_desired(role::worker, 1, 201).stop);
   CHECK(one.all_desired(role::observer, 0, 900).stop);
-  CHECK(one.all_desired(role::worker, 1, 201).failed.empty());
+  CHECK_FALSE(one.all_desired(role::worker, 1, 201).failed);
 }
 
 TEST_CASE("without an observer a finished job stops by itself") {
@@ -366,7 +366,7 @@ TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
         CHECK((one.boss->phase() == job_phase::stopped) == commits);
     }
     CHECK(one.boss->phase() == job_phase::stopped);
-    CHECK(one.all_desired(role::worker, 0, 200).failed.empty());
+    CHECK_FALSE(one.all_desired(role::worker, 0, 200).failed);
   }
 }
 
@@ -377,29 +377,66 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     bring(one);
     CHECK(one.boss->phase() == job_phase::stopped);
     CHECK(one.all_desired(role::server, 1, 101).stop);
-    CHECK(one.all_desired(role::server, 1, 101).failed == why);
+    CHECK(one.all_desired(role::server, 1, 101).failed.value().text == why);
   };
   check(
     [](coordinator_fixture& one) {
       worker_status body;
-      body.failed = "out of memory";
+      body.failed = failure{errc::job_failed, "out of memory"};
       one.worker(0, 200, body);
     },
     "worker 0: out of memory");
   check(
     [](coordinator_fixture& one) {
       auto body = one.reconciled_status({role::server, 0, {100}}, 0);
-      body.chains.at(0).failed = "no such file";
+      body.chains.at(0).failed = failure{errc::job_failed, "no such file"};
       one.receive({role::server, 0, {100}}, body);
     },
     "server 0: no such file");
   check(
     [](coordinator_fixture& one) {
       observer_status body;
-      body.failed = "worker 0 died too often";
+      body.failed = failure{errc::job_failed, "worker 0 died too often"};
       one.observer(body);
     },
     "worker 0 died too often");
+}
+
+TEST_CASE("a failure with an empty text ends the job as any other does") {
+  const failure silent{errc::job_failed, ""};
+  const auto check = [](auto bring, const std::string& why) {
+    coordinator_fixture one(job_of_mode(consistency_mode::asp));
+    one.train();
+    bring(one);
+    CHECK(one.boss->phase() == job_phase::stopped);
+    CHECK(one.told(event_kind::job_failed, {{"reason", why}}));
+    for (const auto& what :
+         {one.all_desired(role::worker, 0, 200), one.all_desired(role::server, 1, 101)}) {
+      CHECK(what.stop);
+      CHECK(what.failed == failure{errc::job_failed, why});
+    }
+  };
+  check(
+    [&](auto& one) {
+      worker_status body;
+      body.failed = silent;
+      one.worker(0, 200, body);
+    },
+    "worker 0: ");
+  check(
+    [&](auto& one) {
+      auto body = one.reconciled_status({role::server, 0, {100}}, 0);
+      body.chains.at(0).failed = silent;
+      one.receive({role::server, 0, {100}}, body);
+    },
+    "server 0: ");
+  check(
+    [&](auto& one) {
+      observer_status body;
+      body.failed = silent;
+      one.observer(body);
+    },
+    "");
 }
 
 TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
@@ -407,7 +444,7 @@ TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
   one.train();
   observer_status body;
   body.stop = body.done = true;
-  body.failed = "worker 7 died too often";
+  body.failed = failure{errc::job_failed, "worker 7 died too often"};
   body.deaths = {{{role::worker, 1, {201}}}};
   one.receive({role::observer, 5, {905}}, body);
   one.receive({role::observer, 5, {905}}, body);

@@ -100,7 +100,7 @@ TEST_CASE("in bsp a lost shard takes all back, and the generation grows") {
   replica_status status;
   status.status.generation = f.servers.records()[0].proposed->generation;
   status.unreadable = 7;
-  status.failed = "damaged";
+  status.failed = failure{errc::damaged, "damaged"};
   f.shards.hear(server, status, f.context());
   CHECK(f.shards.is_rolling_back());
   CHECK_FALSE(f.shards.is_settled());

@@ -236,11 +236,11 @@ TEST_CASE("a generation with a checkpoint restores it, and says which one cannot
     CHECK(f.was_told("restore 7"));
     f.decide([&](host_effects& effects) { f.host->load_failed(1, {code, "bad"}, effects); });
     CHECK(f.told == lines{"report"});
-    CHECK(f.host->report().failed == "bad");
+    CHECK(f.host->report().failed.value().text == "bad");
     CHECK(f.host->report().unreadable == (code == errc::wrong_job ? 0 : 7));
     f.reconcile({config(1, 1, {server(1)}), 6, config(3, 3, {server(0)})});
     CHECK(f.was_told("restore 6"));
-    CHECK(f.host->report().failed.empty());
+    CHECK_FALSE(f.host->report().failed);
   }
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("a push is written before it is applied, and not acknowledged if that 
   f.log_fails = true;
   f.push(2, 1);
   CHECK(f.told == lines{"write 2", "drop copy", "refuse all not_ready", "report"});
-  CHECK(f.host->report().failed == "disk full");
+  CHECK(f.host->report().failed.value().text == "disk full");
   f.push(3, 2);
   CHECK(f.told == lines{"refuse 3"});
   f.reconcile(fixture::alone(1));
@@ -466,7 +466,7 @@ TEST_CASE("a server that was started for another job does not load") {
   f.job.name = "another";
   f.reconcile({{}, 0, config(1, 1, {server(0)})});
   CHECK(f.told.back() == "report");
-  CHECK(f.host->report().failed == "the coordinator runs another job");
+  CHECK(f.host->report().failed.value().text == "the coordinator runs another job");
 }
 
 } // namespace troupe::replica_host_test

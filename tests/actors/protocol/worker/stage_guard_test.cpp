@@ -188,6 +188,19 @@ TEST_CASE("what a stage counts and logs is passed on") {
   CHECK(f.ask(1, push(0, 1)) == lines{"count dropped 3", "log a line", "fail 1 not_ready"});
 }
 
+TEST_CASE("a refusal without a text names the stage and the error") {
+  fixture f;
+  f.stage->on_ask = [](request_token from, request, stage_effects& effects) {
+    effects.refuse(from, {errc::shape_mismatch, ""});
+  };
+  guard_effects effects;
+  f.guard.ask({1}, push(0, 1), f.now, effects);
+  REQUIRE(effects.size() == 1);
+  CHECK(std::get<failed_effect>(effects[0]).why
+        == failure{errc::shape_mismatch,
+                   "stage 'noise' refused a request without a text (shape_mismatch)"});
+}
+
 TEST_CASE("a stage may add up batches, and send them alone after a refusal") {
   fixture f;
   std::vector<push_request> held;

@@ -151,11 +151,11 @@ TEST_CASE("a_coordinator_waits_some_time_for_members_after_the_job_stopped") {
   const auto server = f.spawn_member(server_0);
   f.report_from(server_0, server, server_status{});
   observer_status gives_up;
-  gives_up.failed = "the user had enough";
+  gives_up.failed = failure{errc::job_failed, "the user had enough"};
   f.report_from(observer_0, observer, gives_up);
   f.advance(100ms);
   CHECK(f.received[observer_0].back().stop);
-  CHECK(f.received[observer_0].back().failed == "the user had enough");
+  CHECK(f.received[observer_0].back().failed.value().text == "the user had enough");
   // A member that missed the stop asks again.
   f.received[server_0].clear();
   f.report_from(server_0, server, server_status{});
@@ -173,7 +173,7 @@ TEST_CASE("a_coordinator_ends_at_once_when_all_have_left_a_stopped_job") {
   const auto server = f.spawn_member(server_0);
   f.report_from(server_0, server, server_status{});
   observer_status gives_up;
-  gives_up.failed = "the user had enough";
+  gives_up.failed = failure{errc::job_failed, "the user had enough"};
   f.report_from(observer_0, observer, gives_up);
   f.send(f.service, lost_atom_v, server_0);
   f.advance(100ms);
@@ -214,7 +214,7 @@ TEST_CASE("a_state_that_cannot_be_stored_fails_the_job_before_anything_is_ordere
   REQUIRE_FALSE(f.received[server_0].empty());
   for (const auto& what : f.received[server_0]) {
     CHECK(what.stop);
-    CHECK(what.failed.find("cannot store the coordinator's state: ") == 0);
+    CHECK(what.failed.value().text.find("cannot store the coordinator's state: ") == 0);
   }
 }
 

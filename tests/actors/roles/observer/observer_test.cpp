@@ -150,7 +150,7 @@ TEST_CASE("the_mailbox_may_be_used_by_many_threads") {
 TEST_CASE("an_evaluator_evaluates_the_present_parameters") {
   const auto verdict = evaluate_once(make_sum, 2.0f);
   CHECK(verdict.number == 9);
-  CHECK(verdict.failed.empty());
+  CHECK_FALSE(verdict.failed);
   REQUIRE(verdict.found);
   CHECK(verdict.found->loss == 8);
   CHECK(verdict.found->measures == std::vector<measure>{{"sum", 8}});
@@ -160,7 +160,7 @@ TEST_CASE("an_evaluator_evaluates_the_present_parameters") {
 TEST_CASE("without_an_evaluator_the_evaluator_still_fetches_the_parameters") {
   const auto verdict = evaluate_once({}, 2.0f);
   CHECK_FALSE(verdict.found);
-  CHECK(verdict.failed.empty());
+  CHECK_FALSE(verdict.failed);
   CHECK(verdict.parameters.at(0).size() == 4);
 }
 
@@ -193,16 +193,19 @@ TEST_CASE("an_evaluator_that_is_busy_has_ended_when_end_evaluator_returns") {
 }
 
 TEST_CASE("an_evaluation_that_fails_says_why") {
-  CHECK(evaluate_once(make_sum, -1.0f).failed == "a negative sum");
-  CHECK(evaluate_once(make_sum, failure{errc::shape_mismatch, "no"}).failed == "no");
+  CHECK(evaluate_once(make_sum, -1.0f).failed.value().text == "a negative sum");
+  CHECK(evaluate_once(make_sum, failure{errc::shape_mismatch, "no"}).failed.value().text == "no");
   CHECK(
     evaluate_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
-      .failed
+      .failed.value()
+      .text
     == "no data");
-  CHECK(evaluate_once([] { return nullptr; }, 1.0f).failed
+  CHECK(evaluate_once([] { return nullptr; }, 1.0f).failed.value().text
         == "the graph's evaluator factory made no evaluator");
-  CHECK(evaluate_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
-        == "the program threw something that is no std::exception");
+  CHECK(evaluate_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed.value().text
+        == "the program threw a value of type int, which is no std::exception");
+  const failure silent{errc::timed_out, ""};
+  CHECK(evaluate_once(make_sum, silent).failed == silent);
 }
 
 } // namespace observer_test

@@ -315,7 +315,7 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
       f.sched.run_once();
   };
   const auto order = [&](std::uint64_t generation) {
-    desired_state what{{}, 1, generation, false, "", f.wanted(generation)};
+    desired_state what{{}, 1, generation, false, {}, f.wanted(generation)};
     caf::anon_send(f.server, what);
     run_server();
   };
@@ -339,7 +339,7 @@ TEST_CASE("another_job_is_refused_in_the_report") {
   auto what = f.wanted();
   what.job.seed += 1;
   f.coordinator.order(f.server, what);
-  CHECK(f.last().failed == "the coordinator runs another job");
+  CHECK(f.last().failed.value().text == "the coordinator runs another job");
   CHECK_FALSE(f.last().status.complete);
 }
 
@@ -392,7 +392,7 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
   SUBCASE("a read that fails") {
     f.files->fails = failure{errc::damaged, "rotten"};
     f.coordinator.order(f.server, restore);
-    CHECK(f.last().failed == "rotten");
+    CHECK(f.last().failed.value().text == "rotten");
     CHECK(f.last().unreadable == 3);
   }
   SUBCASE("an incomplete checkpoint") {
@@ -400,19 +400,19 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     f.files->images[0].partition = partition_of(f.job, {0}, 0);
     f.files->images[0].applied.resize(1);
     f.coordinator.order(f.server, restore);
-    CHECK_FALSE(f.last().failed.empty());
+    CHECK(f.last().failed);
     CHECK(f.last().unreadable == 3);
   }
   SUBCASE("a read that takes too long") {
     f.files->fails = failure{errc::timed_out, "no answer in time"};
     f.coordinator.order(f.server, restore);
-    CHECK_FALSE(f.last().failed.empty());
+    CHECK(f.last().failed);
     CHECK(f.last().unreadable == 0);
   }
   SUBCASE("no storage") {
     fixture g;
     g.coordinator.order(g.server, restore);
-    CHECK(g.last().failed == "there are no checkpoints to restore from");
+    CHECK(g.last().failed.value().text == "there are no checkpoints to restore from");
     CHECK_FALSE(g.last().status.complete);
     return;
   }

@@ -210,7 +210,7 @@ TEST_CASE("a_pull_that_failed_is_tried_again_at_the_next_tick") {
   CHECK(f.kv.pulls().size() == 1);
   f.advance(300ms);
   CHECK(f.kv.pulls().size() == 4);
-  CHECK(f.last().failed.empty());
+  CHECK_FALSE(f.last().failed);
 }
 
 TEST_CASE("errors_that_only_a_person_can_cure_fail_the_job") {
@@ -230,7 +230,7 @@ TEST_CASE("errors_that_only_a_person_can_cure_fail_the_job") {
     };
   }
   f.lease({{1, {0}, 5, 1}});
-  CHECK(f.last().failed == "does not fit");
+  CHECK(f.last().failed.value().text == "does not fit");
   const auto pulls = f.kv.pulls().size();
   f.advance(500ms);
   CHECK(f.kv.pulls().size() == pulls);
@@ -240,8 +240,36 @@ TEST_CASE("a_trainer_that_cannot_be_made_fails_the_job") {
   fixture f{asp(), 0ms,
             []() -> std::unique_ptr<trainer> { throw std::runtime_error{"no such data"}; }};
   f.lease({{1, {0}, 5, 1}});
-  CHECK(f.last().failed == "no such data");
+  CHECK(f.last().failed.value().text == "no such data");
   CHECK(f.kv.pushes().empty());
+}
+
+TEST_CASE("a_failure_with_an_empty_text_fails_the_job_and_no_batch_counts") {
+  failure why{errc::job_failed, "std::runtime_error without a text"};
+  const auto check = [&](fixture& f) {
+    f.lease({{1, {0}, 5, 1}});
+    CHECK(f.last().failed == why);
+    CHECK(f.kv.pushes().empty());
+    CHECK(f.report_now().counters.batches_computed == 0);
+    CHECK(f.report_now().leases.at(0).done.empty());
+  };
+  SUBCASE("of the trainer") {
+    fixture f;
+    f.compute = [](const batch&, const_tensors, mutable_tensors) -> double {
+      throw std::runtime_error{""};
+    };
+    check(f);
+  }
+  SUBCASE("of the trainer's maker") {
+    fixture f{asp(), 0ms, []() -> std::unique_ptr<trainer> { throw std::runtime_error{""}; }};
+    check(f);
+  }
+  SUBCASE("of a pull") {
+    why = {errc::shape_mismatch, ""};
+    fixture f;
+    f.kv.on_pull([&](const pull_request&) { return why; });
+    check(f);
+  }
 }
 
 TEST_CASE("a_gradient_that_is_not_finite_marks_its_batch_and_is_counted") {
@@ -262,7 +290,7 @@ TEST_CASE("a_gradient_that_is_not_finite_marks_its_batch_and_is_counted") {
   CHECK(counters.pushes_acknowledged == 3);
   CHECK(counters.loss_sum == 10);
   CHECK(counters.loss_count == 2);
-  CHECK(f.last().failed.empty());
+  CHECK_FALSE(f.last().failed);
 }
 
 TEST_CASE("20_gradients_in_a_row_that_are_not_finite_are_a_divergence") {
@@ -275,7 +303,7 @@ TEST_CASE("20_gradients_in_a_row_that_are_not_finite_are_a_divergence") {
   f.lease({{1, {0}, 60, 1}});
   // Batches 0 to 18 and 20 to 39; the finite gradient between them begins the count anew.
   CHECK(f.seen.size() == 40);
-  CHECK(f.last().failed
+  CHECK(f.last().failed.value().text
         == "training diverged: 20 gradients in a row are not finite; a smaller --lr may help");
 }
 
@@ -289,7 +317,8 @@ TEST_CASE("20_gradients_in_a_row_that_cannot_be_had_from_their_device_fail_the_j
   });
   f.lease({{1, {0}, 2, 1}});
   CHECK(f.pushed().size() == 40);
-  CHECK(f.last().failed == "20 gradients in a row cannot be had from their device: it is lost");
+  CHECK(f.last().failed.value().text
+        == "20 gradients in a row cannot be had from their device: it is lost");
 }
 
 TEST_CASE("a_rollback_drops_everything") {
