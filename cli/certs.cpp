@@ -6,6 +6,7 @@
 #include "actors/transport/streams/tls_context.hpp"
 #include "base/quote.hpp"
 #include "base/system/file.hpp"
+#include "base/system/output_file.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/chrono.h"
@@ -193,7 +194,7 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
   // All are made before the first is written: an error leaves the old files. The authority is
   // written first, as no more certificates can be made for a ca.pem without it. After a crash later
   // on, tls_context::load names the mixture of old and new files.
-  std::vector<file_text> texts;
+  std::vector<output_text> texts;
   if (options.authority && !std::filesystem::exists(*options.authority))
     texts.push_back({*options.authority, authority->text(), for_its_user});
   texts.push_back({options.directory / "ca.pem", authority->certificate(), for_everyone});
@@ -208,7 +209,7 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
   }
   if (auto made = make_private_directory(options.directory); !made)
     return made.error();
-  if (auto written = write_files(texts); !written)
+  if (auto written = write_outputs(texts); !written)
     return written.error();
   return story(options, roles, *hosts, expires_at);
 }

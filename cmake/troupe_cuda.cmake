@@ -100,7 +100,7 @@ function(troupe_add_cuda_sources target options)
   separate_arguments(host UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
   get_directory_property(everywhere COMPILE_OPTIONS)
   list(FILTER everywhere EXCLUDE REGEX "^-W") # Code that nvcc generates has warnings.
-  list(APPEND host ${everywhere} ${options})
+  list(APPEND host ${everywhere} ${options} -fPIC)
   get_directory_property(defined COMPILE_DEFINITIONS)
   list(TRANSFORM defined PREPEND -D)
   list(TRANSFORM host REPLACE "," "\\\\,") # In nvcc a comma ends an option.

@@ -1,14 +1,15 @@
-# Installs the libraries, the programs `troupe` and `troupe_sim`, headers below include/troupe, and
-# the files that find_package(Troupe) needs.
+# Installs the libraries, the programs `troupe` and `troupe_sim` if they are built, headers below
+# include/troupe, and the files that find_package(Troupe) needs.
 
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Troupe)
 install(TARGETS troupe_base troupe_serialization troupe_kernels troupe_storage troupe_actors
         troupe_deterministic EXPORT TroupeTargets)
-install(TARGETS troupe)
-install(TARGETS troupe_sim RUNTIME OPTIONAL) # scripts/demo does not build it.
+if(TROUPE_ENABLE_PROGRAMS)
+  install(TARGETS troupe)
+  install(TARGETS troupe_sim RUNTIME OPTIONAL) # scripts/demo does not build it.
+endif()
 foreach(component IN ITEMS troupe base serialization kernels storage actors)
   install(DIRECTORY ${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
           FILES_MATCHING PATTERN "*.hpp")

@@ -178,7 +178,7 @@ if(CMAKE_UNITY_BUILD AND CMAKE_GENERATOR STREQUAL "Ninja")
     PASS_REGULAR_EXPRESSION "put sources into existing unity batches")
 endif()
 
-# -- tests/consumer: a project that builds an example with the installed package ----
+# -- tests/consumer: projects that use the installed package, or the source tree -------
 
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
 set(consumer_flags "")
@@ -196,4 +196,15 @@ add_test(NAME consumer
                           -DCMAKE_CXX_FLAGS=${consumer_flags}
           --test-command consumer)
 set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed
+                     FIXTURES_SETUP consumer
                      PASS_REGULAR_EXPRESSION "test accuracy 1.0000 after 10 of 10 epochs")
+if(NOT TROUPE_SANITIZE) # The interpreter has no runtime of sanitizers.
+  add_test(NAME consumer.module
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/consumer/module_test.py
+                   ${PROJECT_BINARY_DIR}/consumer/build/libline_module.so)
+  set_tests_properties(consumer.module PROPERTIES TIMEOUT 60 LABELS slow FIXTURES_REQUIRED consumer)
+endif()
+add_test(NAME consumer.parent
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/consumer/parent_test.py
+                 ${PROJECT_BINARY_DIR}/consumer/parent ${CMAKE_COMMAND} ${CMAKE_GENERATOR})
+set_tests_properties(consumer.parent PROPERTIES TIMEOUT 60 LABELS slow)

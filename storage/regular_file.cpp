@@ -1,33 +1,12 @@
 #include "storage/regular_file.hpp"
 
+#include "base/system/links.hpp"
+
 #include <system_error>
 
 namespace troupe::storage {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-/// Returns whether the path leads through a process's table of open files, as /dev/stdin and the
-/// shell's `<(...)` do. Another process finds another file there.
-bool is_descriptor(fs::path path) {
-  constexpr int links_max = 40; // The kernel follows 40 symbolic links too.
-  for (int i = 0; i < links_max; ++i) {
-    std::error_code error;
-    const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
-    if (error)
-      return false;
-    if (folder.filename() == "fd" && folder.native().starts_with("/proc/"))
-      return true;
-    const fs::path target = fs::read_symlink(folder / path.filename(), error);
-    if (error)
-      return false;
-    path = target.is_absolute() ? target : folder / target;
-  }
-  return false;
-}
-
-} // namespace
 
 std::optional<std::string> other_than_file(const fs::path& path) {
   std::error_code ignored;
@@ -39,7 +18,7 @@ std::optional<std::string> other_than_file(const fs::path& path) {
   case fs::file_type::character: return "a device";
   default: break;
   }
-  if (is_descriptor(path))
+  if (const auto end = follow_links(path); end && end->is_open_file)
     return "an open file of one process";
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 #include "base/quote.hpp"
 #include "base/system/file.hpp"
+#include "base/system/output_file.hpp"
 #include "storage/detail/npy.hpp"
 #include "storage/detail/npz.hpp"
 #include "storage/detail/safetensors.hpp"
@@ -61,13 +62,12 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
     return unknown_extension(file);
   if (const auto sound = detail::check_tensors(tensors); !sound)
     return in_file(sound.error(), file);
-  const auto bytes = extension == ".npy"   ? encode_npy(tensors)
-                     : extension == ".npz" ? detail::encode_npz(tensors)
-                                           : detail::encode_safetensors(tensors);
+  auto bytes = extension == ".npy"   ? encode_npy(tensors)
+               : extension == ".npz" ? detail::encode_npz(tensors)
+                                     : detail::encode_safetensors(tensors);
   if (!bytes)
     return in_file(bytes.error(), file);
-  // The directory needs a name, because it is synced.
-  return replace_file(file.has_parent_path() ? file : "." / file, *bytes);
+  return write_outputs({{file, *std::move(bytes)}});
 }
 
 result<std::vector<tensor>> read_tensors(const fs::path& file, const tensor_filter& wants) {

@@ -31,8 +31,8 @@ struct tensor {
 /// Checks that the extension is known. Errors: invalid_argument.
 result<void> check_extension(const std::filesystem::path& file);
 
-/// Writes the format of the extension to a temporary name, syncs, and renames, so that a file of
-/// this name is always whole. Equal tensors give equal bytes. Errors: invalid_argument (extension;
+/// Writes the format of the extension by write_outputs(), so that a file of this name is always
+/// whole. Equal tensors give equal bytes. Errors: invalid_argument (extension;
 /// .npy with not exactly one tensor; a name that is repeated, not UTF-8 or of 64 KiB or more in
 /// a .npz; shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);

@@ -3,7 +3,6 @@
 #include "base/crc32c.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -67,39 +66,6 @@ result<void> write_new_file(const fs::path& path, std::string_view content) {
   if (auto done = write_all(*file, std::as_bytes(std::span{content}), path); !done)
     return done;
   return sync_file(*file, path);
-}
-
-failure cannot_write(const fs::path& path, int problem) {
-  return io_failure("write", path, problem);
-}
-
-/// Writes the text to a temporary file beside its path; returns that file's name.
-result<std::string> write_beside(const file_text& what) {
-  std::error_code none_there;
-  if (fs::is_directory(fs::symlink_status(what.path, none_there)))
-    return cannot_write(what.path, EISDIR); // `rename()` would fail only after others are replaced.
-  if (fs::is_other(fs::status(what.path, none_there))) // As root, `rename()` could replace
-                                                       // /dev/null.
-    return failure{errc::io_failed, "cannot write " + what.path.string() + ": it is not a file"};
-  auto fresh = what.path.string() + ".XXXXXX";
-  const descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)}; // Mode 0600.
-  if (!file)
-    return cannot_write(what.path, errno);
-  auto written = write_all(file, std::as_bytes(std::span{what.text}), what.path);
-  if (written && ::fchmod(file.get(), what.mode) != 0)
-    written = cannot_write(what.path, errno);
-  if (written)
-    written = sync_file(file, what.path);
-  if (written)
-    return fresh;
-  ::unlink(fresh.c_str());
-  return written.error();
-}
-
-result<void> put_in_place(const std::string& fresh, const fs::path& path) {
-  if (::rename(fresh.c_str(), path.c_str()) != 0)
-    return cannot_write(path, errno);
-  return sync_directory(path.has_parent_path() ? path.parent_path() : ".");
 }
 
 } // namespace
@@ -186,25 +152,6 @@ result<void> replace_file(const fs::path& path, std::string_view content) {
     return done;
   }
   return sync_directory(path.parent_path());
-}
-
-result<void> write_files(const std::vector<file_text>& files) {
-  std::vector<std::string> fresh;
-  const auto give_up = [&fresh](failure why) -> result<void> {
-    for (const auto& name : fresh)
-      ::unlink(name.c_str()); // Files already in place no longer have this name.
-    return why;
-  };
-  for (const auto& each : files) {
-    auto written = write_beside(each);
-    if (!written)
-      return give_up(written.error());
-    fresh.push_back(*std::move(written));
-  }
-  for (std::size_t i = 0; i < files.size(); ++i)
-    if (auto done = put_in_place(fresh[i], files[i].path); !done)
-      return give_up(done.error());
-  return {};
 }
 
 result<file_sum> copy_file(const fs::path& from, const fs::path& to) {

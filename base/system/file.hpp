@@ -5,15 +5,12 @@
 #include "base/error.hpp"
 #include "base/system/descriptor.hpp"
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace troupe {
 
@@ -48,19 +45,9 @@ result<std::string> read_file(const std::filesystem::path& path, std::size_t siz
 result<std::string> read_file(const std::filesystem::path& path);
 
 /// Replaces `path` atomically: temporary name, fsync, rename, fsync of the directory. On error the
-/// old content, if any, remains. Errors: io_failed.
+/// old content, if any, remains. For Troupe's own files; output_file.hpp writes those that a user
+/// names. Errors: io_failed.
 result<void> replace_file(const std::filesystem::path& path, std::string_view content);
-
-struct file_text {
-  std::filesystem::path path;
-  std::string text;
-  mode_t mode;
-};
-
-/// Replaces the files one after the other; a reader finds a file's whole old or new text. First all
-/// are written beside their paths under temporary names, with mode 0600 until they are whole. So an
-/// error before the first replacement leaves all old files. Errors: io_failed.
-result<void> write_files(const std::vector<file_text>& files);
 
 /// Copies to a new file and syncs it; returns the sum of the bytes read. Errors: io_failed.
 result<file_sum> copy_file(const std::filesystem::path& from, const std::filesystem::path& to);

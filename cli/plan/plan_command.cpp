@@ -1,6 +1,6 @@
 #include "cli/plan/plan_command.hpp"
 
-#include "base/system/file.hpp"
+#include "base/system/output_file.hpp"
 #include "cli/plan/sizing.hpp"
 #include "cli/plan/svg.hpp"
 #include "cli/plan/topology_file.hpp"
@@ -82,7 +82,7 @@ std::string limit(const routing& ways, const strategy_plan& best) {
 }
 
 result<void> write_drawing(const options& given, const routing& ways, const strategy_plan& best) {
-  return write_files({{given.svg, planning::drawing(ways, best, given.bytes), 0644}});
+  return write_outputs({{given.svg, planning::drawing(ways, best, given.bytes)}});
 }
 
 result<void> run(options& given) {

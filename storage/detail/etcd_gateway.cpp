@@ -1,10 +1,8 @@
 #include "storage/detail/etcd_gateway.hpp"
 
-#include "httplib.h"
+#include "base/system/without_sigpipe.hpp"
 
-#include <csignal>
-#include <ctime>
-#include <pthread.h>
+#include "httplib.h"
 
 namespace troupe::storage::detail {
 
@@ -21,29 +19,6 @@ constexpr milliseconds status_time{200};
 // Codes of gRPC.
 constexpr int deadline_exceeded = 4;
 constexpr int unavailable = 14;
-
-/// Blocks SIGPIPE: the library writes to sockets that the other end may have closed.
-class without_sigpipe {
-public:
-  without_sigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~without_sigpipe() {
-    if (sigismember(&before_, SIGPIPE) == 1)
-      return;
-    const timespec at_once{};
-    sigtimedwait(&pipe_, nullptr, &at_once);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  without_sigpipe(const without_sigpipe&) = delete;
-  without_sigpipe& operator=(const without_sigpipe&) = delete;
-
-private:
-  sigset_t pipe_;
-  sigset_t before_;
-};
 
 std::string name_of(const endpoint& where) { return "etcd at " + to_string(where); }
 

@@ -3,6 +3,7 @@
 #include "actors/transport/streams/openssl.hpp"
 #include "actors/transport/streams/tls_context.hpp"
 #include "base/system/file.hpp"
+#include "base/system/output_file.hpp"
 
 #include "doctest/doctest.h"
 
@@ -214,22 +215,16 @@ TEST_CASE("certs: a ca.pem that was lost comes back from the authority that sign
     CHECK(loading(directory, who).empty());
 }
 
-TEST_CASE("certs: a file is replaced whole, and nothing else is left in its directory") {
+TEST_CASE("certs: a link to an authority stays, and the keys keep to their user") {
   const folder home;
-  const auto path = home.path / "file";
-  REQUIRE(write_files({{path, "old", 0644}}));
-  REQUIRE(write_files({{path, std::string(1 << 20, 'x'), 0600}}));
-  CHECK(*read_file(path) == std::string(1 << 20, 'x'));
-  CHECK(mode_of(path) == 0600);
-  std::filesystem::create_directory(home.path / "folder");
-  CHECK(write_files({{home.path / "folder", "x", 0600}}).error().code == errc::io_failed);
-  CHECK(write_files({{home.path / "no/file", "x", 0600}}).error().code == errc::io_failed);
-  REQUIRE(mkfifo((home.path / "pipe").c_str(), 0600) == 0);
-  CHECK(write_files({{home.path / "pipe", "x", 0600}}).error().text
-        == "cannot write " + (home.path / "pipe").string() + ": it is not a file");
-  CHECK(std::filesystem::is_fifo(home.path / "pipe"));
-  const auto entries = std::filesystem::directory_iterator{home.path};
-  CHECK(std::distance(begin(entries), end(entries)) == 3);
+  std::filesystem::create_symlink("real.pem", home.path / "ca.pem");
+  REQUIRE(make_certificates({.directory = home.path / "certs", .authority = home.path / "ca.pem"}));
+  CHECK(std::filesystem::is_symlink(home.path / "ca.pem"));
+  CHECK(mode_of(home.path / "real.pem") == 0600);
+  REQUIRE(make_certificates({.directory = home.path / "certs", .replace = true}));
+  CHECK(mode_of(home.path / "certs" / "worker.key") == 0600);
+  const auto entries = std::filesystem::directory_iterator{home.path / "certs"};
+  CHECK(std::distance(begin(entries), end(entries)) == 9);
 }
 
 TEST_CASE("certs: certificates for no days have expired, and their owner is told at the start") {
@@ -240,7 +235,7 @@ TEST_CASE("certs: certificates for no days have expired, and their owner is told
 
 TEST_CASE("certs: a directory that cannot be made is named") {
   const folder home;
-  REQUIRE(write_files({{home.path / "file", "x", 0600}}));
+  REQUIRE(write_outputs({{home.path / "file", "x", 0600}}));
   CHECK(make_certificates({.directory = home.path / "file" / "certs"}).error().code
         == errc::io_failed);
   CHECK(make_certificates({.directory = home.path / "file"}).error().text

@@ -2,6 +2,7 @@
 
 #include "base/quote.hpp"
 #include "base/system/file.hpp"
+#include "base/system/output_file.hpp"
 #include "serialization/wire.hpp"
 
 #include "nlohmann/json.hpp"
@@ -59,7 +60,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
   };
   if (what.coordinator.port != 0)
     document["coordinator"] = to_string(what.coordinator);
-  return write_files({{path_in(run_directory), document.dump(), 0600}});
+  return write_outputs({{path_in(run_directory), document.dump(), 0600}});
 }
 
 result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory) {

@@ -20,15 +20,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Fills in the options of servers that the plan has.
+/// Fills in the options of servers that the plan has. `log` takes the lines of all servers.
 void take_fields(const plan& what, const log_sink& log, server_options& how) {
+  how.log = [log, who = to_string(process_of(how.self))](log_level level, const std::string& text) {
+    log(level, who + ": " + text);
+  };
   how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
   how.given = what.given;
   how.verify_replicas = what.options.servers.verify_replicas;
-  how.record = recording_of(what.options);
+  how.record = recording_of(what.options, how.log);
   if (what.make_keeper)
-    how.keeper = keeper_of(what, log);
+    how.keeper = keeper_of(what, how.log);
 }
 
 template <class Handle>

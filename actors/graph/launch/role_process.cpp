@@ -233,9 +233,7 @@ void run_server_process(child_process& self, const run_options& options, const p
   how.verify_replicas = self.cluster.verify_replicas;
   how.log = self.log;
   how.waits = self.waits;
-  how.record = recording_of(options);
-  if (how.record)
-    how.record->complain = [log = self.log](const std::string& why) { log(log_level::error, why); };
+  how.record = recording_of(options, self.log);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
   self.wait_for(server);

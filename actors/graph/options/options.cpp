@@ -179,13 +179,16 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
       return checkpoint_period{std::chrono::milliseconds{rounded(1000)}, 0};
     if (unit == "m")
       return checkpoint_period{std::chrono::milliseconds{rounded(60'000)}, 0};
-    if (unit == "k")
+    if (unit == "clocks")
       return checkpoint_period{std::chrono::milliseconds{0},
                                static_cast<std::uint64_t>(rounded(1))};
+    if (unit == "k") // Which many would read as a thousand.
+      return {errc::invalid_argument,
+              quote(text) + ": write clocks as " + text.substr(0, unit_at) + "clocks"};
   }
   return {errc::invalid_argument, quote(text)
-                                    + " is not a period: a number with ms, s or m (time) or k "
-                                      "(clocks), such as 2s or 200k"};
+                                    + " is not a period: a number with ms, s or m (time) or "
+                                      "clocks, such as 2s or 200clocks"};
 }
 
 result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) {
@@ -496,7 +499,7 @@ void declare(CLI::App& app, run_options& options) {
                                                      x.interval;
                                                    options.servers.checkpoints.clocks = x.clocks;
                                                  }),
-                                       "Time (2s, 500ms) or clocks (200k: 200) between checkpoints")
+                                       "Time (2s, 500ms) or steps (200clocks) between checkpoints")
     ->default_str("2s");
   files->add_option("--checkpoint-keep", options.servers.checkpoints.keep, "Checkpoints to keep")
     ->check(between(1, 1000))

@@ -143,7 +143,7 @@ void add_process(const named_process& what, role as, run_options& options);
 
 /// Parses "worker:1": a role and the index of its process.
 result<process_name> parse_process(const std::string& text);
-/// A period of time or of clocks: "2s", "500ms", "1m" or "200k" (clocks).
+/// A period of time or of clocks: "2s", "500ms", "1m" or "200clocks".
 struct checkpoint_period {
   std::chrono::milliseconds interval{0};
   std::uint64_t clocks = 0;

@@ -5,17 +5,14 @@
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
 #include "actors/transport/streams/socket_address.hpp"
+#include "base/system/links.hpp"
+#include "base/system/output_file.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -47,25 +44,19 @@ result<void> check_encryption(const run_options& options) {
               "everyone on the network may read and change the job"};
 }
 
-/// Checks that a file can be made; a message names the file `wanted`.
-result<void> check_creation(const std::filesystem::path& path,
-                            const std::filesystem::path& wanted) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0 && (errno != EEXIST || access(path.c_str(), W_OK) != 0))
-    return {errc::io_failed, "cannot write " + wanted.string() + ": " + std::strerror(errno)};
-  if (file >= 0) {
-    close(file);
-    unlink(path.c_str());
-  }
-  return {};
+/// Returns the full name of the file behind a path and its links. The file need not exist yet.
+std::filesystem::path behind(const std::filesystem::path& path) {
+  std::error_code none;
+  const auto end = follow_links(path);
+  return std::filesystem::weakly_canonical(end ? end->path : path, none);
 }
 
 /// Returns whether both names are one file, which need not exist yet.
 bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
   std::error_code none;
-  return std::filesystem::equivalent(one, other, none)
-         || std::filesystem::weakly_canonical(one, none)
-              == std::filesystem::weakly_canonical(other, none);
+  if (is_written_through(one) && is_written_through(other)) // Such as a terminal.
+    return false;
+  return std::filesystem::equivalent(one, other, none) || behind(one) == behind(other);
 }
 
 /// Options that do not fit a way to run, and why. `options` are separated by spaces.
@@ -268,25 +259,7 @@ result<void> validate(const run_options& options) {
   return {};
 }
 
-namespace {
-
-result<void> check_text_file(const std::filesystem::path& file) {
-  std::error_code none;
-  if (std::filesystem::is_directory(file, none))
-    return {errc::io_failed, "cannot write " + file.string() + ": it is a directory"};
-  if (std::filesystem::is_fifo(file, none)) // The run would wait for a reader.
-    return {errc::io_failed, "cannot write " + file.string() + ": it is a pipe"};
-  if (access(file.c_str(), F_OK) != 0)
-    return check_creation(file, file);
-  if (access(file.c_str(), W_OK) != 0)
-    return {errc::io_failed, "cannot write " + file.string() + ": " + std::strerror(errno)};
-  return {};
-}
-
-} // namespace
-
 result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs) {
-  std::error_code none;
   std::vector<std::pair<std::string, std::filesystem::path>> outputs;
   if (options.report_file)
     outputs.emplace_back("--report", *options.report_file);
@@ -310,19 +283,12 @@ result<void> check_outputs(const run_options& options, const std::vector<std::st
         return {errc::invalid_argument, outputs[j].first + " and " + option + " are both "
                                           + path.string() + ": choose two names"};
   }
-  for (const auto* text : {&options.report_file, &options.events_file})
-    if (auto writable = *text ? check_text_file(**text) : result<void>{}; !writable)
-      return writable;
-  if (const auto& tensors = options.export_file) {
-    if (auto known = storage::check_extension(*tensors); !known)
+  if (options.export_file)
+    if (auto known = storage::check_extension(*options.export_file); !known)
       return known;
-    if (std::filesystem::is_directory(*tensors, none))
-      return {errc::io_failed, "cannot write " + *tensors + ": it is a directory"};
-    if (std::filesystem::is_fifo(*tensors, none))
-      return {errc::io_failed, "cannot write " + *tensors + ": it is a pipe"};
-    // The run writes this file under another name first.
-    return check_creation(*tensors + ".check", *tensors);
-  }
+  for (const auto* file : {&options.report_file, &options.events_file, &options.export_file})
+    if (auto writable = *file ? check_output(**file) : result<void>{}; !writable)
+      return writable;
   return {};
 }
 

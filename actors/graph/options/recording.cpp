@@ -1,5 +1,6 @@
 #include "actors/graph/options/recording.hpp"
 
+#include "base/log.hpp"
 #include "storage/trace.hpp"
 
 #include "CLI/CLI.hpp"
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -71,11 +71,11 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
   return {};
 }
 
-std::optional<record_options> recording_of(const run_options& options) {
+std::optional<record_options> recording_of(const run_options& options, const log_sink& log) {
   if (!options.record_directory)
     return std::nullopt;
   return record_options{*options.record_directory,
-                        [](const std::string& why) { fmt::print(stderr, "{}\n", why); }};
+                        [log](const std::string& why) { log(log_level::error, why); }};
 }
 
 router_options routing_of(const run_options& options) {

@@ -4,11 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <variant>
 
 namespace troupe {
@@ -49,17 +47,11 @@ std::optional<job_event> parse_event(const std::string& line) {
   return made;
 }
 
-/// Returns the failure of the last call, which set errno.
-static failure cannot_write(const std::filesystem::path& file) {
-  return {errc::io_failed,
-          "cannot write " + file.string() + ": " + std::system_category().message(errno)};
-}
-
 result<event_log> event_log::open(const std::filesystem::path& file) {
-  std::FILE* const opened = std::fopen(file.c_str(), "ae");
-  if (opened == nullptr)
-    return cannot_write(file);
-  return event_log{file, opened};
+  auto opened = appended_file::open(file);
+  if (!opened)
+    return opened.error();
+  return event_log{*std::move(opened)};
 }
 
 result<void> event_log::write(const job_event& what, std::chrono::nanoseconds elapsed,
@@ -71,11 +63,7 @@ result<void> event_log::write(const job_event& what, std::chrono::nanoseconds el
     line[field.name] = to_json(field.value);
   if (const auto text = text_of(what); !text.empty() && !line.contains("text"))
     line["text"] = printable(text);
-  const auto bytes = line.dump() + "\n";
-  const auto written = std::fwrite(bytes.data(), 1, bytes.size(), file_.get());
-  if (std::fflush(file_.get()) != 0 || written != bytes.size())
-    return cannot_write(path_);
-  return {};
+  return file_.write(line.dump() + "\n");
 }
 
 } // namespace troupe

@@ -3,12 +3,11 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/system/output_file.hpp"
 #include "serialization/job_event.hpp"
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +17,7 @@ namespace troupe {
 /// Reads a line of such a file. Nullopt: it is no event, or of a kind that this version lacks.
 std::optional<job_event> parse_event(const std::string& line);
 
-/// Thread safety: none. A full disk costs lines of this file, not the job.
+/// Thread safety: none. A full disk, or a pipe that is not read, costs lines and not the job.
 class event_log {
 public:
   /// Opens the file to append to it. Errors: io_failed.
@@ -29,13 +28,9 @@ public:
                      std::chrono::system_clock::time_point now);
 
 private:
-  struct close_file {
-    void operator()(std::FILE* x) const { std::fclose(x); }
-  };
-  event_log(std::filesystem::path path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  explicit event_log(appended_file file) : file_(std::move(file)) {}
 
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, close_file> file_;
+  appended_file file_;
 };
 
 } // namespace troupe

@@ -1,14 +1,12 @@
 #include "actors/graph/report/run_result.hpp"
 
 #include "base/quote.hpp"
+#include "base/system/output_file.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
 namespace troupe {
@@ -22,10 +20,7 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
 }
 
 result<void> write_report(const std::filesystem::path& file, const std::string& json) {
-  std::ofstream out{file};
-  if (!(out << json << '\n' << std::flush))
-    return {errc::io_failed, "cannot write " + file.string() + ": " + std::strerror(errno)};
-  return {};
+  return write_outputs({{file, json + "\n"}});
 }
 
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {

@@ -257,8 +257,8 @@ void replica_runner::saved(const save_id& id, const result<checkpoint_part>& don
   const std::string why = done ? "" : done.error().text;
   if (id.purpose == save_purpose::checkpoint && done)
     log(log_level::debug, "wrote its part of checkpoint " + std::to_string(id.checkpoint));
-  else if (id.purpose == save_purpose::checkpoint)
-    log(log_level::warn, "no part of checkpoint " + std::to_string(id.checkpoint) + ": " + why);
+  else if (id.purpose == save_purpose::checkpoint) // The coordinator warns of the checkpoint.
+    log(log_level::info, "no part of checkpoint " + std::to_string(id.checkpoint) + ": " + why);
   decide([&](host_effects& effects) { host_.saved(id, done, now(), effects); });
   if (id.purpose != save_purpose::later_start || !is_of_use)
     return;

@@ -9,8 +9,12 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <fstream>
 #include <future>
+#include <mutex>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace local_cluster_test {
 
@@ -21,7 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 run_result train(run_options options, const gradient_function& what,
-                 std::optional<std::filesystem::path> checkpoints = {}) {
+                 std::optional<std::filesystem::path> checkpoints = {}, log_sink log = {}) {
   actor_config config;
   caf::actor_system system{config};
   options.checkpoint_directory = checkpoints;
@@ -29,7 +33,7 @@ run_result train(run_options options, const gradient_function& what,
   const auto& job = tiny.job;
   std::promise<run_result> end;
   auto coming = end.get_future();
-  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), {});
+  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), std::move(log));
   REQUIRE(cluster);
   const auto store = cluster->client(system);
   system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
@@ -60,6 +64,27 @@ TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
     for (const auto& table : found.parameters)
       for (const float x : table)
         CHECK(x == doctest::Approx(3).epsilon(0.01));
+  }
+}
+
+TEST_CASE("lines of servers are told with the server's name") {
+  const storage::temporary_directory folder;
+  auto options = options_of({consistency_mode::asp, 0});
+  options.servers.count = 2;
+  options.record_directory = folder.path() / "file" / "record"; // No trace can be written there.
+  std::ofstream{folder.path() / "file"} << "text";
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  train(options, to_three, {}, [&](log_level level, const std::string& line) {
+    const std::lock_guard lock{mutex};
+    if (level == log_level::error)
+      lines.push_back(line);
+  });
+  REQUIRE(lines.size() == 2);
+  std::ranges::sort(lines);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(lines[i].starts_with("server " + std::to_string(i) + ": "));
+    CHECK(lines[i].find("Not a directory") != std::string::npos);
   }
 }
 
