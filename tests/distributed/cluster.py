@@ -1,7 +1,11 @@
 """Runs programs of Troupe as users do: real processes in a private directory.
 
 A test file derives a unittest.TestCase from ClusterTest and ends with cluster.main(). Its first
-argument is the folder of the programs.
+argument is the folder of the programs. Each class is an entry of ctest, and runs beside others: a
+test uses free ports and names of its own. A class may have these attributes:
+
+* alone = "REASON": it runs with no other entry, because it measures time or processor use
+* seconds = N: how long it takes; the longest classes begin first
 """
 import argparse
 import collections
@@ -10,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -25,8 +30,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
 LOSSES = ("process_ended", "server_lost", "worker_lost")
 ROLLBACKS = ("shard_restarted", "shard_restored")
+IS_LONG = os.environ.get("TROUPE_LONG_TESTS") == "1"  # `scripts/test --long` sets it.
 
 arguments = argparse.Namespace(programs=pathlib.Path("."))
+
+
+def count(plain, long):
+    """Returns `long` in `scripts/test --long`, else `plain`: kills, seeds or repetitions."""
+    return long if IS_LONG else plain
+
+
+def long_only(case):
+    """Decorates a test that only `scripts/test --long` runs."""
+    return case if IS_LONG else None
 
 
 def poll(what, seconds, message, pause=0.02):
@@ -390,6 +406,8 @@ def main(description=None, options=None):
     runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result)
     result = unittest.main(argv=[sys.argv[0]], defaultTest=arguments.only, testRunner=runner,
                            exit=False).result
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.1f} processor seconds")
     for test, why in result.skipped:
         print(f"SKIPPED: {test}: {why}")
     if not result.wasSuccessful():
