@@ -169,11 +169,6 @@ COMMAND_LINES = [
 table = []
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
 def idx(magic, *sizes):
     return struct.pack(f">{1 + len(sizes)}I", magic, *sizes)
 
@@ -523,7 +518,7 @@ class BadInput(cluster.ClusterTest):
         self.assert_untold(run, *cluster.LOSSES)
 
     def test_join_with_another_model(self):
-        where = f"127.0.0.1:{free_port()}"
+        where = f"127.0.0.1:{cluster.free_port()}"
         run = self.start("--listen", where, "--here",
                          "server:0,server:1,worker:0,worker:1,worker:2", common=self.small)
         run.await_event("member_joined", member="worker 2")
@@ -533,7 +528,7 @@ class BadInput(cluster.ClusterTest):
         self.assertEqual([run.wait(), right.wait()], [0, 0])
 
     def test_join_by_name_and_over_ipv6(self):
-        port = free_port()
+        port = cluster.free_port()
         ways = [(f"127.0.0.1:{port}", f"localhost:{port}")]
         if pathlib.Path("/proc/net/if_inet6").exists():
             ways.append((f"[::1]:{port}", f"[::1]:{port}"))
@@ -547,7 +542,7 @@ class BadInput(cluster.ClusterTest):
                 self.assertEqual([main.wait(), other.wait()], [0, 0])
 
     def test_join_with_a_worker_that_runs_elsewhere(self):
-        where = f"127.0.0.1:{free_port()}"
+        where = f"127.0.0.1:{cluster.free_port()}"
         run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", "--slow", "2:20",
                          "--slow", "3:20", common=self.small)
         run.await_event("training_started")
