@@ -344,7 +344,7 @@ class BadInput(cluster.ClusterTest):
 
     def test_directory_in_use(self):
         where = self.home / "checkpoints"
-        run = self.start("--checkpoint", where, "--slow", "0:50", common=())
+        run = self.start("--checkpoint", where, *cluster.slow([50] * 4), common=())
         run.await_event("training_started")
         self.refused(["--checkpoint", where], 1, "in use|another")
         self.refused(["--checkpoint", where, "--resume"], 1, "in use|another")
@@ -393,7 +393,7 @@ class BadInput(cluster.ClusterTest):
     def test_full_disk_for_what_is_not_needed(self):
         """A run goes on without its record, and completes before its report fails."""
         record, report = self.mount("128k", "record"), self.mount("64k", "report")
-        run = self.finish("--epochs", 10, "--record", record / "r", common=("--model", "softmax"))
+        run = self.finish("--epochs", cluster.count(3, 10), "--record", record / "r", common=("--model", "softmax"))
         self.assertIn("the record of this run ends here", "".join(run.logs.values()))
         self.refused(["--model", "softmax", "--replay", record / "r"], 1, "no record names")
         (report / "fill").write_bytes(bytes(64 << 10))
