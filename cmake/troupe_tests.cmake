@@ -149,6 +149,8 @@ set_tests_properties(sim.mutants PROPERTIES TIMEOUT 2400 LABELS slow PROCESSORS 
 set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
 add_test(NAME tidy COMMAND ${tidy})
 add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)
+set(summary ${PROJECT_SOURCE_DIR}/tests/summary.py)
+add_test(NAME summary.self_test COMMAND Python3::Interpreter ${summary} --self-test)
 
 # -- docs/reference/options.md: is made from the help texts ------------------------
 

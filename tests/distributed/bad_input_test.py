@@ -174,6 +174,7 @@ def idx(magic, *sizes):
 
 
 class BadInput(cluster.ClusterTest):
+    seconds = 60
     small = ("--model", "softmax", "--epochs", 1)
     joint = (*small, "--workers", 2, "--servers", 2)
 

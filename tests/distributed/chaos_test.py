@@ -14,6 +14,7 @@ import cluster
 
 
 class ChaosTest(unittest.TestCase):
+    seconds = 120
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="troupe-")

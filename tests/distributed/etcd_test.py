@@ -24,6 +24,7 @@ SMALL = ("--quota-backend-bytes", str(16 << 20))
 
 @unittest.skipUnless(etcd.is_installed(), "etcd is not installed (apt-get install etcd-server)")
 class EtcdTest(cluster.ClusterTest):
+    seconds = 80
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", 3,
               "--epochs", 1, "--checkpoint-every", "300ms",

@@ -37,6 +37,7 @@ def read_table(path, name):
 
 
 class Frozen(cluster.ClusterTest):
+    seconds = 70
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--workers", 4,
               "--checkpoint-every", "300ms")

@@ -13,6 +13,7 @@ OTHERWISE = r"computes 'host' otherwise \([0-9a-f]{8}, the job [0-9a-f]{8}\): bu
 
 class Functions(cluster.ClusterTest):
     """The function `add` counts its steps in the state, and fails if the count is not exact."""
+    seconds = 60
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--function", "add")
     slow = cluster.slow([6] * 4)

@@ -39,6 +39,7 @@ class GraphTest(cluster.ClusterTest):
 
 
 class Kills(GraphTest):
+    seconds = 120
     common = (*SIZE, "--checkpoint-every", "300ms")
 
     def survive(self, graph, *options, samples=4000, workers=(0, 1, 2, 3), servers=3):

@@ -9,6 +9,7 @@ ELEMENTS = 100_000
 
 
 class Counting(cluster.ClusterTest):
+    seconds = 50
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--servers", 3,
               "--checkpoint-every", "300ms")

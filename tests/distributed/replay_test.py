@@ -31,6 +31,7 @@ def crc32c(data):
 
 
 class Replay(cluster.ClusterTest):
+    seconds = 60
     common = ("--workers", 4, "--servers", 2, "--batch", 64)
 
     def record(self, *options, model=MODEL, epochs=PASSES):
@@ -131,7 +132,8 @@ class Replay(cluster.ClusterTest):
     # -- refused, or different --
 
     def test_rolled_back(self):
-        run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", epochs=20)
+        run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", *LASTS,
+                          epochs=LASTS_PASSES)
         self.assertIn("a rollback cannot be replayed", self.replay(run, status=1))
 
     def test_changed(self):

@@ -9,6 +9,7 @@ from resize_test import ELEMENTS, SLOW, Resizing, lasting
 
 class Commands(Resizing):
     """Checks exit statuses, and that one line names the error."""
+    seconds = 50
 
     def refused(self, status, pattern, *words):
         said = self.troupe(*words, status=status)

@@ -34,6 +34,7 @@ class Resizing(cluster.ClusterTest):
 
 
 class Resize(Resizing):
+    seconds = 100
     samples = lasting(17)
 
     def stretches(self, run, marks):
