@@ -394,7 +394,7 @@ class BadInput(cluster.ClusterTest):
     def test_full_disk_for_what_is_not_needed(self):
         """A run goes on without its record, and completes before its report fails."""
         record, report = self.mount("128k", "record"), self.mount("64k", "report")
-        run = self.finish("--epochs", cluster.count(3, 10), "--record", record / "r", common=("--model", "softmax"))
+        run = self.finish("--epochs", 10, "--record", record / "r", common=("--model", "softmax"))
         self.assertIn("the record of this run ends here", "".join(run.logs.values()))
         self.refused(["--model", "softmax", "--replay", record / "r"], 1, "no record names")
         (report / "fill").write_bytes(bytes(64 << 10))
