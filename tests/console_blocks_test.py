@@ -27,7 +27,7 @@ import tempfile
 import time
 
 TOLERANCE = 0.02
-BLOCK_SECONDS = 60  # On an idle machine a block takes at most 30 s.
+BLOCK_SECONDS = 150  # On an idle machine a block takes at most 30 s; other tests run beside it.
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 VARIES = re.compile(r"^\[.*?\]|\d+ +samples/s")
 OF_A_MEMBER = re.compile(r"(?:worker|server|shard|chain|rank)[ :-]$")

@@ -169,16 +169,12 @@ COMMAND_LINES = [
 table = []
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
 def idx(magic, *sizes):
     return struct.pack(f">{1 + len(sizes)}I", magic, *sizes)
 
 
 class BadInput(cluster.ClusterTest):
+    seconds = 60
     small = ("--model", "softmax", "--epochs", 1)
     joint = (*small, "--workers", 2, "--servers", 2)
 
@@ -349,7 +345,7 @@ class BadInput(cluster.ClusterTest):
 
     def test_directory_in_use(self):
         where = self.home / "checkpoints"
-        run = self.start("--checkpoint", where, "--slow", "0:50", common=())
+        run = self.start("--checkpoint", where, *cluster.slow([50] * 4), common=())
         run.await_event("training_started")
         self.refused(["--checkpoint", where], 1, "in use|another")
         self.refused(["--checkpoint", where, "--resume"], 1, "in use|another")
@@ -523,7 +519,7 @@ class BadInput(cluster.ClusterTest):
         self.assert_untold(run, *cluster.LOSSES)
 
     def test_join_with_another_model(self):
-        where = f"127.0.0.1:{free_port()}"
+        where = f"127.0.0.1:{cluster.free_port()}"
         run = self.start("--listen", where, "--here",
                          "server:0,server:1,worker:0,worker:1,worker:2", common=self.small)
         run.await_event("member_joined", member="worker 2")
@@ -533,7 +529,7 @@ class BadInput(cluster.ClusterTest):
         self.assertEqual([run.wait(), right.wait()], [0, 0])
 
     def test_join_by_name_and_over_ipv6(self):
-        port = free_port()
+        port = cluster.free_port()
         ways = [(f"127.0.0.1:{port}", f"localhost:{port}")]
         if pathlib.Path("/proc/net/if_inet6").exists():
             ways.append((f"[::1]:{port}", f"[::1]:{port}"))
@@ -547,7 +543,7 @@ class BadInput(cluster.ClusterTest):
                 self.assertEqual([main.wait(), other.wait()], [0, 0])
 
     def test_join_with_a_worker_that_runs_elsewhere(self):
-        where = f"127.0.0.1:{free_port()}"
+        where = f"127.0.0.1:{cluster.free_port()}"
         run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", "--slow", "2:20",
                          "--slow", "3:20", common=self.small)
         run.await_event("training_started")

@@ -14,6 +14,7 @@ import cluster
 
 
 class ChaosTest(unittest.TestCase):
+    seconds = 120
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="troupe-")
@@ -46,7 +47,7 @@ class ChaosTest(unittest.TestCase):
         cluster.poll(lambda: not self.processes(), 20, "end of all processes")
 
     def test_kills_and_stops(self):
-        status, said = self.chaos("--seconds", 39, "--seed", 5, "--kill", "--stop")
+        status, said = self.chaos("--seconds", cluster.count(20, 39), "--seed", 5, "--kill", "--stop")
         self.assertEqual(status, 0, said)
         for text in ("C1 exactly once        holds", "C3 conservation        holds",
                      "durability             holds", "C9 evictions           holds",
@@ -76,7 +77,7 @@ class ChaosTest(unittest.TestCase):
     def test_cuts_flips_and_a_full_disk(self):
         if os.geteuid() != 0:
             self.skipTest("network namespaces need root")
-        status, said = self.chaos("--seconds", 39, "--seed", 3, "--partition", "--flip",
+        status, said = self.chaos("--seconds", cluster.count(24, 39), "--seed", 3, "--partition", "--flip",
                                   "--full-disk")
         if "needs root" in said:
             self.skipTest(said)

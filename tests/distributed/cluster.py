@@ -1,7 +1,11 @@
 """Runs programs of Troupe as users do: real processes in a private directory.
 
 A test file derives a unittest.TestCase from ClusterTest and ends with cluster.main(). Its first
-argument is the folder of the programs.
+argument is the folder of the programs. Each class is an entry of ctest, and runs beside others: a
+test uses free ports and names of its own. A class may have these attributes:
+
+* alone = "REASON": it runs with no other entry, because it measures time or processor use
+* seconds = N: how long it takes; the longest classes begin first
 """
 import argparse
 import collections
@@ -9,8 +13,11 @@ import functools
 import json
 import os
 import pathlib
+import random
 import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,8 +32,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
 LOSSES = ("process_ended", "server_lost", "worker_lost")
 ROLLBACKS = ("shard_restarted", "shard_restored")
+IS_LONG = os.environ.get("TROUPE_LONG_TESTS") == "1"  # `scripts/test --long` sets it.
 
 arguments = argparse.Namespace(programs=pathlib.Path("."))
+
+
+def count(plain, long):
+    """Returns `long` in `scripts/test --long`, else `plain`: kills, seeds or repetitions."""
+    return long if IS_LONG else plain
+
+
+def long_only(case):
+    """Decorates a test that only `scripts/test --long` runs."""
+    return case if IS_LONG else None
 
 
 def poll(what, seconds, message, pause=0.02):
@@ -38,6 +56,19 @@ def poll(what, seconds, message, pause=0.02):
             return value
         time.sleep(pause)
     raise AssertionError(f"not within {seconds} s: {message}")
+
+
+def free_port():
+    """Returns a port that is free on loopback. The system gives ports from 32768 on to programs that
+    ask for any, so none of them takes this one before it is used.
+    """
+    while True:
+        port = random.randrange(10000, 32768)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:  # Another program uses it.
+            pass
 
 
 def slow(milliseconds):
@@ -275,16 +306,24 @@ class Run:
         return "\n".join(parts)
 
 
+def processor_seconds():
+    """Returns what all processes used that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class Result(unittest.TextTestResult):
     """Prints how long each test took, and the output of runs of failed tests."""
 
     def startTest(self, test):
-        self.began = time.monotonic()
+        self.began = time.monotonic(), processor_seconds()
         super().startTest(test)
 
     def addSuccess(self, test):
         super().addSuccess(test)
-        self.stream.writeln(f"  {time.monotonic() - self.began:.1f} s")
+        seconds = time.monotonic() - self.began[0]
+        used = processor_seconds() - self.began[1]
+        self.stream.writeln(f"  {seconds:.1f} s, {used:.1f} s of processors")
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
@@ -390,6 +429,7 @@ def main(description=None, options=None):
     runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result)
     result = unittest.main(argv=[sys.argv[0]], defaultTest=arguments.only, testRunner=runner,
                            exit=False).result
+    print(f"{processor_seconds():.1f} s of processors")
     for test, why in result.skipped:
         print(f"SKIPPED: {test}: {why}")
     if not result.wasSuccessful():

@@ -26,6 +26,7 @@ def can_make_namespaces():
 
 
 class Signals(cluster.ClusterTest):
+    seconds = 50
     common = (*COMMON, *SLOW)
 
     def test_ignored_signals_stay_ignored(self):

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -15,11 +14,6 @@ import cluster
 
 def is_installed():
     return shutil.which("etcd") is not None
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
 
 
 def in_base64(text):
@@ -34,7 +28,7 @@ class Etcd:
         self.home = home
         self.options = options
         self.times = ["--heartbeat-interval", "500", "--election-timeout", "5000"] if patient else []
-        self.ports = [(free_port(), free_port()) for _ in range(members)]
+        self.ports = [(cluster.free_port(), cluster.free_port()) for _ in range(members)]
         self.processes = [None] * members
         for index in range(members):
             self.start(index)

@@ -24,6 +24,7 @@ SMALL = ("--quota-backend-bytes", str(16 << 20))
 
 @unittest.skipUnless(etcd.is_installed(), "etcd is not installed (apt-get install etcd-server)")
 class EtcdTest(cluster.ClusterTest):
+    seconds = 80
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", 3,
               "--epochs", 1, "--checkpoint-every", "300ms",
@@ -192,7 +193,7 @@ class EtcdTest(cluster.ClusterTest):
         self.assertIn("no last checkpoint, as no coordinator answers", run.err)
 
     def test_bad_input(self):
-        self.refused(f"etcd://127.0.0.1:{etcd.free_port()}", r"etcd at 127.0.0.1:\d+ cannot be reached")
+        self.refused(f"etcd://127.0.0.1:{cluster.free_port()}", r"etcd at 127.0.0.1:\d+ cannot be reached")
         run = self.begin(8000, members=3)
         self.refused(self.etcd.url + "/job", r"the job 'job' runs already, led by 127.0.0.1:\d+ \(coord")
         run.end()
@@ -204,5 +205,6 @@ class EtcdTest(cluster.ClusterTest):
 
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
-    options.add_argument("--kills", type=int, default=4, help="of leaders, one after the other")
+    options.add_argument("--kills", type=int, default=cluster.count(2, 4),
+                         help="of leaders, one after the other")
     cluster.main(options=options)

@@ -43,6 +43,7 @@ class ExactlyOnce(cluster.ClusterTest):
 
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
-    options.add_argument("--kills", type=int, default=15, help="of the asp run; fewer in the others")
+    options.add_argument("--kills", type=int, default=cluster.count(8, 15),
+                         help="of the asp run; fewer in the others")
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     cluster.main(options=options)

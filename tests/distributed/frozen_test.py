@@ -8,7 +8,6 @@ import array
 import json
 import random
 import re
-import socket
 import struct
 import subprocess
 
@@ -16,6 +15,7 @@ import cluster
 
 ELEMENTS = 100_000
 TABLE_BYTES = 4 * ELEMENTS
+KILLS = cluster.count(3, 4)
 
 
 def write_factors(path, period, name="factors"):
@@ -36,14 +36,8 @@ def read_table(path, name):
     return content[8 + size + first:8 + size + last]
 
 
-def free_port():
-    """Returns a port that was free just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Frozen(cluster.ClusterTest):
+    seconds = 70
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--workers", 4,
               "--checkpoint-every", "300ms")
@@ -63,14 +57,15 @@ class Frozen(cluster.ClusterTest):
         return (traffic["received"] - traffic["sent"]) / TABLE_BYTES
 
     def survive(self, samples, *options, workers=(0, 1, 2, 3), servers=3):
+        """Kills workers and servers; `samples` are those of a run with four kills."""
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples, "--servers", servers, *cluster.slow([6] * 4),
+        run = self.start("--samples", samples * KILLS // 4, "--servers", servers, *cluster.slow([6] * 4),
                          "--factors", self.file, "--export", "end.safetensors", *options)
         run.await_event("training_started")
         self.file.unlink()  # Only the launcher reads it.
         targets = [*(("worker", i) for i in workers), *(("server", i) for i in range(servers))]
-        self.survive_kills(run, 4, ELEMENTS, dice, (0.3, 1.3), lambda: dice.choice(targets), 4)
+        self.survive_kills(run, KILLS, ELEMENTS, dice, (0.3, 1.3), lambda: dice.choice(targets), 4)
         self.check_values(run)
         return run
 
@@ -190,7 +185,7 @@ class Frozen(cluster.ClusterTest):
     def test_a_host_with_another_file_is_refused(self):
         other = self.home / "other.safetensors"
         write_factors(other, 2)
-        port = free_port()
+        port = cluster.free_port()
         main = self.start("--samples", 100_000, "--factors", self.file, "--servers", 1, "--listen",
                           f"127.0.0.1:{port}", "--here", "server:0", "--here", "worker:0", "--here",
                           "worker:1", name="main")

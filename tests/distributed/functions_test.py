@@ -3,7 +3,6 @@ replicas agree byte for byte, and a function that breaks the rules ends the job 
 """
 import random
 import re
-import socket
 import subprocess
 
 import cluster
@@ -12,14 +11,9 @@ ELEMENTS = 100_000
 OTHERWISE = r"computes 'host' otherwise \([0-9a-f]{8}, the job [0-9a-f]{8}\): build all hosts alike"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Functions(cluster.ClusterTest):
     """The function `add` counts its steps in the state, and fails if the count is not exact."""
+    seconds = 60
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--function", "add")
     slow = cluster.slow([6] * 4)
@@ -100,7 +94,7 @@ class Functions(cluster.ClusterTest):
                               "elements", said)
 
     def test_a_host_of_another_build_is_refused(self):
-        where = f"127.0.0.1:{free_port()}"
+        where = f"127.0.0.1:{cluster.free_port()}"
         both = ("--samples", 400, "--workers", 2, "--function", "host", "--checkpoint",
                 self.home / "checkpoints")
         main = self.start(*both, "--listen", where, "--here", "server:0,worker:0", name="main",
@@ -122,5 +116,5 @@ class Functions(cluster.ClusterTest):
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    options.add_argument("--kills", type=int, default=5)
+    options.add_argument("--kills", type=int, default=cluster.count(3, 5))
     cluster.main(options=options)

@@ -3,7 +3,6 @@ kills, and that a stage or a keeper that breaks a rule ends the job in one line.
 """
 import random
 import re
-import socket
 import subprocess
 
 import cluster
@@ -40,6 +39,7 @@ class GraphTest(cluster.ClusterTest):
 
 
 class Kills(GraphTest):
+    seconds = 120
     common = (*SIZE, "--checkpoint-every", "300ms")
 
     def survive(self, graph, *options, samples=4000, workers=(0, 1, 2, 3), servers=3):
@@ -155,9 +155,7 @@ class OwnStore(GraphTest):
         self.assertTrue((again.home / "sums.npz").is_file())
 
     def test_its_server_on_another_host(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{cluster.free_port()}"
         words = ("--samples", 2000, "--checkpoint", self.home / "shared", "--checkpoint-every",
                  "300ms", *cluster.slow([6] * 4))
         main = self.start(*words, "--listen", address, "--here", "worker:0,worker:1", "--kill",
@@ -291,5 +289,5 @@ class Mistakes(GraphTest):
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    options.add_argument("--kills", type=int, default=5)
+    options.add_argument("--kills", type=int, default=cluster.count(3, 5))
     cluster.main(options=options)

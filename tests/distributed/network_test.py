@@ -7,6 +7,7 @@ import two_hosts
 
 
 class Network(two_hosts.TwoHosts):
+    seconds = 80
     common = ("--model", "softmax", "--epochs", 2, "--checkpoint-every", "300ms",
               *cluster.slow([25] * 4))
     plain = "--allow-plaintext-on-network"

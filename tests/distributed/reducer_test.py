@@ -9,14 +9,15 @@ ELEMENTS = 100_000
 
 
 class Counting(cluster.ClusterTest):
+    seconds = 50
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--epochs", 1, "--servers", 3,
               "--checkpoint-every", "300ms")
 
-    def survive(self, samples, kills, *options):
+    def survive(self, samples_per_kill, kills, *options):
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples, "--workers", 8, "--workers-per-process", 4,
+        run = self.start("--samples", samples_per_kill * kills, "--workers", 8, "--workers-per-process", 4,
                          *cluster.slow([6] * 8), *options)
         targets = [("worker", 0), ("worker", 4), ("coordinator", 0),
                    *(("server", i) for i in range(3))]
@@ -26,19 +27,19 @@ class Counting(cluster.ClusterTest):
         return report
 
     def test_asp_with_kills(self):
-        report = self.survive(8000, 8)
+        report = self.survive(1000, cluster.count(5, 8))
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_ssp_with_kills(self):
-        report = self.survive(6000, 5, "--sync", "ssp:2")
+        report = self.survive(1200, cluster.count(3, 5), "--sync", "ssp:2")
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_bsp_with_kills(self):
-        report = self.survive(4000, 4, "--sync", "bsp")
+        report = self.survive(1000, cluster.count(3, 4), "--sync", "bsp")
         self.assertEqual(report["reducers"]["sums"], 0)
 
     def test_replicas_with_logs_and_kills(self):
-        report = self.survive(6000, 4, "--replicas", 2, "--durability", "log")
+        report = self.survive(1500, cluster.count(3, 4), "--replicas", 2, "--durability", "log")
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_sparse(self):

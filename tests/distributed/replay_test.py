@@ -13,7 +13,10 @@ import cluster
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("TROUPE_DATA", ROOT.parent / "shared/data"))
 MODEL = ("--data", "digits", "--model", "mlp:64")
-LASTS = cluster.slow([1] * 4)  # 12 passes last at least 3 s, however fast the machine is.
+# Passes of workers that are so slow last at least 3 s, however fast the machine is.
+LASTS_MS, LASTS_PASSES = cluster.count((4, 3), (1, 12))
+LASTS = cluster.slow([LASTS_MS] * 4)
+PASSES = cluster.count(2, 4)
 RECORD = 64  # Bytes of one record.
 BASE_VERSION = 16  # Its offset in a record.
 
@@ -28,9 +31,10 @@ def crc32c(data):
 
 
 class Replay(cluster.ClusterTest):
+    seconds = 60
     common = ("--workers", 4, "--servers", 2, "--batch", 64)
 
-    def record(self, *options, model=MODEL, epochs=4):
+    def record(self, *options, model=MODEL, epochs=PASSES):
         """Runs a job that leaves its record and its parameters in its home; returns the run."""
         run = self.start(*model, "--epochs", epochs, *options, "--record", "record",
                          "--export", "trained.npz")
@@ -47,7 +51,7 @@ class Replay(cluster.ClusterTest):
         self.assertEqual(done.returncode, status, said)
         return said
 
-    def check(self, *options, model=MODEL, epochs=4):
+    def check(self, *options, model=MODEL, epochs=PASSES):
         run = self.record(*options, model=model, epochs=epochs)
         said = self.replay(run, model)
         self.assertIn("equal to trained.npz\n", said)
@@ -90,7 +94,7 @@ class Replay(cluster.ClusterTest):
     def test_until(self):
         run = self.record()
         replayed = []
-        for share in (0, 0.05, 0.2, 0.5):
+        for share in cluster.count((0, 0.2), (0, 0.05, 0.2, 0.5)):
             seconds = round(share * run.report["seconds"], 3)
             said = self.replay(run, (*MODEL, "--until", seconds, "--export", "early.npz"),
                                compare=None)
@@ -117,18 +121,19 @@ class Replay(cluster.ClusterTest):
 
     def test_workers_killed(self):
         run = self.check("--kill", "worker:1@0.4", "--kill", "worker:2@0.8",
-                         "--kill", "worker:3@1.2", *LASTS, epochs=12)
+                         "--kill", "worker:3@1.2", *LASTS, epochs=LASTS_PASSES)
         self.assert_recovered(run, ("worker", 1), ("worker", 2), ("worker", 3))
 
     def test_replica_killed(self):
-        run = self.check("--replicas", 2, "--kill", "server:0@0.7", *LASTS, epochs=12)
+        run = self.check("--replicas", 2, "--kill", "server:0@0.7", *LASTS, epochs=LASTS_PASSES)
         self.assert_recovered(run, ("server", 0))
         self.assertGreater(len(self.files(run)), 4)  # The restarted server wrote its own files.
 
     # -- refused, or different --
 
     def test_rolled_back(self):
-        run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", epochs=20)
+        run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", *LASTS,
+                          epochs=LASTS_PASSES)
         self.assertIn("a rollback cannot be replayed", self.replay(run, status=1))
 
     def test_changed(self):

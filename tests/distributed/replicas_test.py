@@ -62,6 +62,7 @@ class Logs(Kills):
 
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
-    options.add_argument("--kills", type=int, default=12, help="of the asp run; fewer in the others")
+    options.add_argument("--kills", type=int, default=cluster.count(6, 12),
+                         help="of the asp run; fewer in the others")
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     cluster.main(options=options)

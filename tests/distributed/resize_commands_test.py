@@ -1,15 +1,15 @@
 """`troupe add` and `troupe drain`: what they refuse and how they end, and servers of other hosts."""
 import signal
-import socket
 import subprocess
 import time
 
 import cluster
-from resize_test import ELEMENTS, SLOW, Resizing
+from resize_test import ELEMENTS, SLOW, Resizing, lasting
 
 
 class Commands(Resizing):
     """Checks exit statuses, and that one line names the error."""
+    seconds = 50
 
     def refused(self, status, pattern, *words):
         said = self.troupe(*words, status=status)
@@ -40,7 +40,7 @@ class Commands(Resizing):
         self.assertRegex(done.stderr, "^troupe: cannot write its output: No space left on device\n$")
 
     def test_refusals(self):
-        run = self.start("--samples", 6000, "--epochs", 1, "--replicas", 2)
+        run = self.start("--samples", lasting(15), "--epochs", 1, "--replicas", 2)
         run.await_event("training_started")
         where = run.directory
         self.refused(1, "one server would be left, and each chain has 2 replicas", "drain", where,
@@ -56,9 +56,8 @@ class Commands(Resizing):
         self.assert_exact(run, ELEMENTS)
 
     def test_another_host_lends_a_server_and_gets_it_back(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            where = f"127.0.0.1:{free.getsockname()[1]}"
-        words = ("--samples", 6000, "--epochs", 1, "--replicas", 2)
+        where = f"127.0.0.1:{cluster.free_port()}"
+        words = ("--samples", lasting(15), "--epochs", 1, "--replicas", 2)
         run = self.start("--listen", where, *words)
         run.await_event("training_started")
         other = self.start("--join", where, "--here", "server:2", "--checkpoint",
@@ -76,7 +75,7 @@ class Commands(Resizing):
         self.assert_untold(run, *cluster.ROLLBACKS)
 
     def test_more_servers_than_chains_can_use(self):
-        run = self.start("--samples", 4000, "--epochs", 1, common=(
+        run = self.start("--samples", lasting(10), "--epochs", 1, common=(
             "--elements", ELEMENTS, "--batch", 1, "--servers", 2, *SLOW))
         run.await_event("training_started")
         said = self.troupe("add", run.directory)

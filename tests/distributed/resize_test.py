@@ -7,7 +7,13 @@ import time
 import cluster
 
 WORKERS, ELEMENTS = 4, 100_000
-SLOW = cluster.slow([10] * WORKERS)
+STEP_MS = cluster.count(20, 10)
+SLOW = cluster.slow([STEP_MS] * WORKERS)
+
+
+def lasting(seconds):
+    """Returns the number of samples that train for about so many seconds."""
+    return seconds * 1000 * WORKERS // STEP_MS
 
 
 class Resizing(cluster.ClusterTest):
@@ -28,7 +34,8 @@ class Resizing(cluster.ClusterTest):
 
 
 class Resize(Resizing):
-    samples = 7_000
+    seconds = 100
+    samples = lasting(17)
 
     def stretches(self, run, marks):
         """Returns samples/s between each two neighbours of `marks`, which are in seconds."""

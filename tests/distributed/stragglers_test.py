@@ -7,11 +7,15 @@ import time
 import cluster
 
 
-class Degrees(cluster.ClusterTest):
+class Slow(cluster.ClusterTest):
     program = "count_batches"
     elements = 10_000
     common = ("--elements", elements, "--batch", 1, "--epochs", 1, "--workers", 8,
               "--checkpoint-every", "1s", "--straggler-time-scale", 4)
+
+
+class Degrees(Slow):
+    alone = "it compares the speeds of workers"
 
     def test_told_relieved_backup_evicted_and_back(self):
         # 70 batches/s. The rules run 4 times as fast: an eviction lasts 7.5 s, not 30 s.
@@ -31,6 +35,8 @@ class Degrees(cluster.ClusterTest):
         slow = run.members_of("worker_warned", "worker_rebalanced", "worker_demoted")
         self.assertEqual(set(slow), {"worker 7"})
 
+
+class Stopped(Slow):
     def test_a_stopped_worker_is_replaced_and_its_ghost_refused(self):
         run = self.start("--samples", 1600, *cluster.slow([100] * 8))
         run.await_event("training_started")
