@@ -93,7 +93,8 @@ std::vector<const CLI::Option*> all_options(const CLI::App& app) {
   return all;
 }
 
-/// Returns an option as a job keeps it: in UTF-8. A long value becomes its beginning and a checksum.
+/// Returns an option as a job keeps it: in UTF-8. A long value becomes its beginning and a
+/// checksum.
 own_option kept(const std::string& name, const std::string& value) {
   constexpr std::size_t shown_bytes = 200;
   auto text = escape_bytes(value);

@@ -27,9 +27,9 @@ result<void> write_first_checkpoint(const std::filesystem::path& checkpoints, co
                                     const given_values& given);
 
 /// Writes such a checkpoint with the file's tensors as values. Tensors of floats that are no table
-/// are an error, and vice versa; other parts of the file are left out. Returns a remark on numbers that were converted, else an empty text.
-/// Errors: io_failed, malformed (also a value that is NaN or infinite), shape_mismatch (names the
-/// tensor), in_use.
+/// are an error, and vice versa; other parts of the file are left out. Returns a remark on numbers
+/// that were converted, else an empty text. Errors: io_failed, malformed (also a value that is NaN
+/// or infinite), shape_mismatch (names the tensor), in_use.
 result<std::string> import_parameters(const std::filesystem::path& file,
                                       const std::filesystem::path& checkpoints,
                                       const job_spec& job);
