@@ -34,7 +34,7 @@ result<void> check_finite(const storage::tensor& x, const std::filesystem::path&
 }
 
 /// Lists the names of tensors, "'w', 'b' and 3 more".
-std::string names_of(std::span<const storage::tensor> tensors) {
+std::string listed_names(std::span<const storage::tensor> tensors) {
   constexpr std::size_t listed_max = 6;
   if (tensors.empty())
     return "none";
@@ -52,7 +52,7 @@ result<storage::tensor> take_fitting(std::vector<storage::tensor>& all, const st
   const auto found = std::ranges::find(all, name, &storage::tensor::name);
   if (found == all.end())
     return {errc::shape_mismatch,
-            file.string() + " holds no tensor '" + name + "'; it holds " + names_of(all)};
+            file.string() + " holds no tensor '" + name + "'; it holds " + listed_names(all)};
   if (found->unread)
     return *found->unread;
   if (found->shape != table.shape)
