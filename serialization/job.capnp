@@ -32,6 +32,7 @@ struct Optimizer {
 struct Initializer {
   kind @0 :UInt8;  # initializer_kind
   scale @1 :Float32;
+  zeros @2 :UInt32;
 }
 
 struct Table {
@@ -44,6 +45,11 @@ struct Table {
   width @6 :UInt32;
   frozen @7 :Bool;
   valuesChecksum @8 :UInt32;
+}
+
+struct OwnOption {
+  name @0 :Text;
+  value @1 :Text;
 }
 
 struct Job {
@@ -61,6 +67,8 @@ struct Job {
   backupWorkers @11 :UInt32;
   durability @12 :UInt8;  # durability_mode
   ownStore @13 :Bool;
+  filesChecksum @14 :UInt64;  # 0: none, or unknown
+  ownOptions @15 :List(OwnOption);
 }
 
 # The root of a job's file.

@@ -157,8 +157,18 @@ std::uint64_t fingerprint(const job_spec& job) {
   hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
   if (job.own_store)
     hash.add(std::string_view{"own store"});
+  if (job.files_checksum != 0)
+    hash.add(job.files_checksum);
   // 0 means "no job" to the callers.
   return std::max<std::uint64_t>(hash.state(), 1);
+}
+
+bool is_of(std::uint64_t written, const job_spec& job) {
+  if (written == fingerprint(job) || job.files_checksum == 0)
+    return written == fingerprint(job);
+  auto earlier = job;
+  earlier.files_checksum = 0;
+  return written == fingerprint(earlier);
 }
 
 bool any_bsp(const job_spec& job) {

@@ -29,6 +29,8 @@ constexpr std::uint32_t staleness_clocks_max = 1'000'000;
 constexpr std::size_t functions_max = 32; ///< Of a job; a hello has a value for each.
 constexpr std::size_t function_parameters_max = 64;
 constexpr std::uint32_t function_state_max = 64;
+constexpr std::size_t own_options_max = 256;
+constexpr std::size_t own_option_bytes_max = 1024; ///< Of the name, and of the value.
 
 /// How far workers may drift apart on one table. Numbers are wire format.
 enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild = 3 };
@@ -86,7 +88,8 @@ enum class initializer_kind : std::uint8_t { zeros = 0, uniform = 1, normal = 2 
 
 struct initializer {
   initializer_kind kind = initializer_kind::zeros;
-  float scale = 0.0f; ///< uniform: values lie in [-scale, scale). normal: standard deviation.
+  float scale = 0.0f;      ///< uniform: values lie in [-scale, scale). normal: standard deviation.
+  std::uint32_t zeros = 0; ///< sparse: number of floats, first in each row, that begin as 0.
 
   bool operator==(const initializer&) const = default;
 };
@@ -142,6 +145,14 @@ enum class durability_mode : std::uint8_t {
 const char* to_string(durability_mode mode);
 result<durability_mode> parse_durability(const std::string& text);
 
+/// An option of the program's own, with its value as text.
+struct own_option {
+  std::string name; ///< "--sigma"
+  std::string value;
+
+  bool operator==(const own_option&) const = default;
+};
+
 struct job_spec {
   std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
@@ -163,6 +174,10 @@ struct job_spec {
   std::uint32_t batch_samples = 64;
   std::uint64_t epochs = 1;
   std::vector<table_spec> tables;
+  /// Checksum of the files that the program reads (graph::reads). 0: there are none, or the name
+  /// identifies the data, or the job is from a time without this checksum.
+  std::uint64_t files_checksum = 0;
+  std::vector<own_option> own_options = {}; ///< Of the command line that started the job.
 
   std::uint32_t chain_count() const { return chains == 0 ? servers : chains; }
   std::uint64_t batches_per_epoch() const;
@@ -179,10 +194,14 @@ const char* defect_of(const optimizer_spec& x);
 /// Returns a 64-bit hash of all that must be equal for two processes, or a checkpoint and a job. It
 /// covers the name, seed, partitions, batch size and samples, and whether a keeper has the values.
 /// It covers shapes and optimiser kinds of tables, and whether they are frozen. It covers the
-/// checksums of values from files, the number of slots of bsp tables, and the name, parameters and
-/// state of server functions. It excludes the number of servers, replicas, chains, epochs, backup
-/// workers and asp workers, and rates and durability.
+/// checksums of values from files, the number of slots of bsp tables, the name, parameters and
+/// state of server functions, and the checksum of the files that the program reads. It excludes the
+/// number of servers, replicas, chains, epochs, backup workers and asp workers, rates, durability
+/// and the program's own options.
 std::uint64_t fingerprint(const job_spec& job);
+/// Returns whether state with the fingerprint `written` is of `job`. State from a time without the
+/// checksum of files is of the job that has this checksum now.
+bool is_of(std::uint64_t written, const job_spec& job);
 
 /// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.
 bool any_bsp(const job_spec& job);

@@ -99,6 +99,8 @@ const char* table_defect(const table_spec& x) {
     return "the initializer must be zeros, uniform or normal";
   if (!not_negative(x.init.scale))
     return "the initializer's scale must be a finite number >= 0";
+  if (x.init.zeros > x.width)
+    return "the initializer has more zeros than a row has floats";
   if (x.optimizer.kind == optimizer_kind::user && x.sync.mode == consistency_mode::hogwild)
     return "it names a server function, and hogwild has no server: use troupe::servers";
   return defect_of(x.optimizer);
@@ -202,6 +204,15 @@ const char* defect_of(const optimizer_spec& x) {
   return nullptr;
 }
 
+static result<void> validate_own_options(const job_spec& job) {
+  if (job.own_options.size() > own_options_max)
+    return refuse("a program must have at most 256 options of its own");
+  for (const auto& option : job.own_options)
+    if (option.name.size() > own_option_bytes_max || option.value.size() > own_option_bytes_max)
+      return refuse("the name and the value of an own option must have at most 1024 bytes");
+  return {};
+}
+
 result<void> validate(const job_spec& job) {
   if (!is_job_name(job.name))
     return refuse("a job's name must be at most 64 printable ASCII characters");
@@ -232,6 +243,8 @@ result<void> validate(const job_spec& job) {
     return refuse("passes must be at least 1 and give at most 2^40 batches, not "
                   + std::to_string(job.epochs));
   if (auto valid = validate_tables(job); !valid)
+    return valid;
+  if (auto valid = validate_own_options(job); !valid)
     return valid;
   if (auto valid = job.own_store ? validate_own_store(job) : result<void>{}; !valid)
     return valid;

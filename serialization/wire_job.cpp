@@ -61,10 +61,12 @@ static consistency read(schema::Consistency::Reader from) {
 static void write(const initializer& from, schema::Initializer::Builder to) {
   to.setKind(static_cast<std::uint8_t>(from.kind));
   to.setScale(from.scale);
+  to.setZeros(from.zeros);
 }
 
 static initializer read(schema::Initializer::Reader from) {
-  return {read_enum(from.getKind(), initializer_kind::normal, "initializer"), from.getScale()};
+  return {read_enum(from.getKind(), initializer_kind::normal, "initializer"), from.getScale(),
+          from.getZeros()};
 }
 
 void write(const table_spec& from, schema::Table::Builder to) {
@@ -92,6 +94,16 @@ table_spec read(schema::Table::Reader from) {
           .values_checksum = from.getValuesChecksum()};
 }
 
+void write(const own_option& from, schema::OwnOption::Builder to) {
+  to.setName(from.name);
+  to.setValue(from.value);
+}
+
+own_option read(schema::OwnOption::Reader from) {
+  return {.name = read_text(from.getName(), own_option_bytes_max),
+          .value = read_text(from.getValue(), own_option_bytes_max)};
+}
+
 void write(const job_spec& from, schema::Job::Builder to) {
   to.setName(from.name);
   to.setSeed(from.seed);
@@ -107,6 +119,8 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setBatchSamples(from.batch_samples);
   to.setEpochs(from.epochs);
   write_list(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
+  to.setFilesChecksum(from.files_checksum);
+  write_list(from.own_options, to.initOwnOptions(static_cast<unsigned>(from.own_options.size())));
 }
 
 job_spec read(schema::Job::Reader from) {
@@ -123,7 +137,10 @@ job_spec read(schema::Job::Reader from) {
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),
                .epochs = from.getEpochs(),
-               .tables = read_list<table_spec>(from.getTables(), tables_max, "tables")};
+               .tables = read_list<table_spec>(from.getTables(), tables_max, "tables"),
+               .files_checksum = from.getFilesChecksum(),
+               .own_options =
+                 read_list<own_option>(from.getOwnOptions(), own_options_max, "own options")};
   if (auto valid = validate(job); !valid)
     throw rejected{"a job that cannot be: " + valid.error().text};
   return job;

@@ -82,6 +82,25 @@ std::pair<std::string, std::string> program_and_data(const std::string& name) {
   return {name.substr(0, at), name.substr(at + between.size())};
 }
 
+std::string files_difference(const job_spec& there, const job_spec& here) {
+  if (there.files_checksum != 0 && here.files_checksum != 0)
+    return "data set: the files that the program reads have other bytes there and here";
+  const auto text = [](const job_spec& x) {
+    return x.files_checksum != 0 ? "read from files" : "not read from a file";
+  };
+  return std::string{"data set: it"} + both(text(there), text(here));
+}
+
+const own_option* find_option(const job_spec& job, const std::string& name) {
+  const auto found = std::ranges::find(job.own_options, name, &own_option::name);
+  return found == job.own_options.end() ? nullptr : &*found;
+}
+
+std::string quoted_value(const own_option& option) {
+  constexpr std::size_t shown_max = 200; // quote() would cut most paths.
+  return "'" + printable(option.value, shown_max) + "'";
+}
+
 } // namespace
 
 std::string job_difference(const job_spec& there, const job_spec& here) {
@@ -95,6 +114,8 @@ std::string job_difference(const job_spec& there, const job_spec& here) {
              + ": the files, or the options that read them, differ";
     return "job: it" + both(troupe::quote(there.name), troupe::quote(here.name));
   }
+  if (there.files_checksum != here.files_checksum)
+    return files_difference(there, here);
   const auto differ = [](const std::string& what, std::uint64_t other, std::uint64_t mine) {
     return "job: the " + what + both(std::to_string(other), std::to_string(mine));
   };
@@ -113,6 +134,28 @@ std::string job_difference(const job_spec& there, const job_spec& here) {
   if (there.workers != here.workers)
     return differ("number of bsp slots (workers)", there.workers, here.workers);
   return "job: bsp is used in one of them only";
+}
+
+std::vector<std::string> option_differences(const job_spec& there, const job_spec& here,
+                                            const std::string& where) {
+  std::vector<std::string> lines;
+  if (there.own_options.empty()) // Or unknown: older programs did not keep them.
+    return lines;
+  for (const auto& mine : here.own_options) {
+    const auto* const other = find_option(there, mine.name);
+    const auto name = printable(mine.name);
+    if (other == nullptr)
+      lines.push_back(name + " is " + quoted_value(mine) + " here, and " + where
+                      + " has no such option");
+    else if (other->value != mine.value)
+      lines.push_back(name + " is " + quoted_value(mine) + " here and was " + quoted_value(*other)
+                      + " in " + where);
+  }
+  for (const auto& other : there.own_options)
+    if (find_option(here, other.name) == nullptr)
+      lines.push_back(printable(other.name) + " was " + quoted_value(other) + " in " + where
+                      + ", and this program has no such option");
+  return lines;
 }
 
 } // namespace troupe::storage

@@ -248,7 +248,7 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
 }
 
 result<void> check_job(const fs::path& directory, const manifest& what, const job_spec& job) {
-  if (fingerprint(what.job) == fingerprint(job))
+  if (is_of(fingerprint(what.job), job))
     return {};
   return {errc::wrong_job, detail::title(directory, what.checkpoint) + " belongs to another "
                              + job_difference(what.job, job)};

@@ -86,11 +86,13 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
   const auto extension = file.extension();
   if (!is_known(extension))
     return unknown_extension(file);
+  if (const auto pointer = pointer_to_file(bytes))
+    return {errc::malformed, file.string() + " is " + *pointer};
   auto tensors = [&]() -> result<std::vector<tensor>> {
     if (extension == ".npz")
       return detail::decode_npz(bytes, wants);
     if (extension == ".safetensors")
-      return detail::decode_safetensors(bytes);
+      return detail::decode_safetensors(bytes, wants);
     auto one = decode_npy(file.stem().string(), bytes);
     if (!one)
       return one.error();
@@ -98,9 +100,12 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
   }();
   if (!tensors)
     return in_file(tensors.error(), file);
-  for (tensor& one : *tensors)
+  for (tensor& one : *tensors) {
+    if (one.unread)
+      one.unread = in_file(*std::move(one.unread), file);
     if (wants && !wants(one.name, one.shape))
       one.values = {};
+  }
   return tensors;
 }
 

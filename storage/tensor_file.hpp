@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,9 +19,10 @@ namespace troupe::storage {
 struct tensor {
   std::string name;
   std::vector<std::uint64_t> shape;
-  std::vector<float> values;       ///< Product of `shape` elements.
-  std::string converted_from = {}; ///< "float64", for example, if the file's numbers were not
-                                   ///< float32.
+  std::vector<float> values;          ///< Product of `shape` elements.
+  std::string converted_from = {};    ///< "float64", for example, if the file's numbers were not
+                                      ///< float32.
+  std::optional<failure> unread = {}; ///< Why the values cannot be read; nullopt: they can be.
 
   /// Compares content, not the number format of the file.
   bool operator==(const tensor& other) const {
@@ -43,9 +45,11 @@ using tensor_filter =
 
 /// Returns tensors in the file's order. A tensor for which `wants` is false has no values; those of
 /// a .npz are never unpacked into the memory. A .npy's tensor has the file's stem as its name.
-/// Values that are f64, f16, bf16 or big-endian become f32. Errors: invalid_argument (extension; a
-/// value too large for f32; dtype other than a float, Fortran order, encryption), malformed,
-/// damaged (checksum of a .npz member), io_failed.
+/// Values that are f64, f16, bf16 or big-endian become f32. With `wants`, a member of a .npz that
+/// is no .npy is left out. A tensor that cannot be read is then no error: it has the reason as
+/// `unread`, and may lack its shape. Errors: invalid_argument (extension; a value too large for
+/// f32; dtype other than a float, Fortran order, encryption), malformed (also a pointer of git-lfs
+/// in place of the file), damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file,
                                          const tensor_filter& wants = {});
 

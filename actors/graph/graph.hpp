@@ -90,7 +90,9 @@ public:
   void dataset_id(std::string text) { data_ = std::move(text); }
   /// Adds a line for the user at the start, such as a remark on the data.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }
-  /// Names a file from which the graph was made; the run must not overwrite it.
+  /// Names a file of the training data, or another one from which the graph was made. The run must
+  /// not overwrite it. Without a dataset_id(), a checksum of these files identifies the data: the
+  /// launcher reads them once more for it. So they must be regular files.
   void reads(std::string file) { files_.push_back(std::move(file)); }
 
   /// Returns the first mistake of the wiring in one line. Errors: invalid_argument.

@@ -118,6 +118,7 @@ void fill_job(const graph& described, plan& made) {
   job.samples = options.workers.samples;
   job.batch_samples = options.batch_samples;
   job.epochs = options.epochs;
+  job.own_options = options.own;
 }
 
 /// Takes the files with first values out of the job, which has checksums in their place.
@@ -392,6 +393,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   fill_job(described, made);
   made.remarks = described.remarks();
   made.files = described.files();
+  if (described.dataset_id().empty())
+    made.data_files = made.files;
   take_files(made);
   if (!options.replay_directory) // A replay says which options have no effect.
     if (auto used = check_effects(options, made); !used)

@@ -39,6 +39,8 @@ struct plan {
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<std::string> remarks;
   std::vector<std::string> files; ///< Files that were read for the graph.
+  /// Those of them whose checksum identifies the data; empty if the graph has a dataset_id().
+  std::vector<std::string> data_files;
 
   /// Returns whether workers send requests to server processes.
   bool has_servers() const {

@@ -11,6 +11,7 @@
 #include "actors/graph/replay/replay_run.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "base/command_line.hpp"
+#include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
 #include "base/quote.hpp"
@@ -28,6 +29,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
@@ -82,6 +85,26 @@ int with_output_written(const std::string& name, int status) {
   return written ? status : complain(name, written.error().text, EXIT_FAILURE);
 }
 
+/// Returns the options of an app and of its groups.
+std::vector<const CLI::Option*> all_options(const CLI::App& app) {
+  auto all = app.get_options();
+  for (const auto* group : app.get_subcommands([](const CLI::App*) { return true; }))
+    std::ranges::copy(all_options(*group), std::back_inserter(all));
+  return all;
+}
+
+/// Returns an option as a job keeps it: in UTF-8. A long value becomes its beginning and a
+/// checksum.
+own_option kept(const std::string& name, const std::string& value) {
+  constexpr std::size_t shown_bytes = 200;
+  auto text = escape_bytes(value);
+  if (text.size() > own_option_bytes_max)
+    text =
+      fmt::format("{}... ({} bytes, checksum {:08x})", escape_bytes(value.substr(0, shown_bytes)),
+                  value.size(), storage::detail::crc32c(std::as_bytes(std::span{value})));
+  return {escape_bytes(name.substr(0, shown_bytes)), std::move(text)};
+}
+
 // Opens the standard streams that are closed. Otherwise the first files and sockets would become
 // these streams, and output would go into them.
 void fill_standard_descriptors() {
@@ -112,6 +135,8 @@ program::program(std::string name, std::string description, const run_options& d
   format_help(*command_line_);
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Internal, so not in the help.
+  for (const auto* option : all_options(*command_line_))
+    common_options_.insert(option->get_name());
 }
 
 program::~program() = default;
@@ -123,8 +148,8 @@ void program::check_default(const std::string& name, Number value, Number least,
                                     name, value, least, greatest));
 }
 
-template <class Declare>
-void program::declared(const std::string& name, Declare declare) {
+template <class Value, class Declare>
+void program::declared(const std::string& name, const Value& value, Declare declare) {
   if (!name.starts_with('-'))
     return mistakes_.push_back(
       fmt::format("the program declares the option {}, which does not begin with --", name));
@@ -133,7 +158,7 @@ void program::declared(const std::string& name, Declare declare) {
     for (const auto& one : CLI::detail::split(name, ','))
       if (command_line_->get_option_no_throw(one))
         throw CLI::OptionAlreadyAdded{one};
-    declare();
+    own_values_[declare()->get_name()] = [&value] { return fmt::format("{}", value); };
   } catch (const CLI::OptionAlreadyAdded&) {
     mistakes_.push_back(fmt::format("the program declares {}, which is an option already", name));
   } catch (const CLI::Error& problem) {
@@ -141,15 +166,31 @@ void program::declared(const std::string& name, Declare declare) {
   }
 }
 
+std::vector<own_option> program::own_options() const {
+  std::vector<own_option> own;
+  for (const auto* option : all_options(*command_line_)) {
+    const auto name = option->get_name();
+    if (common_options_.contains(name) || own.size() == own_options_max)
+      continue;
+    const auto value = own_values_.find(name);
+    own.push_back(kept(name, value != own_values_.end() ? value->second()
+                             : option->count() == 0
+                               ? option->get_default_str()
+                               : fmt::format("{}", fmt::join(option->results(), ","))));
+  }
+  return own;
+}
+
 void program::option(const std::string& name, std::string& value, const std::string& help) {
-  declared(name, [&] { command_line_->add_option(name, value, help)->capture_default_str(); });
+  declared(name, value,
+           [&] { return command_line_->add_option(name, value, help)->capture_default_str(); });
 }
 
 void program::option(const std::string& name, std::uint64_t& value, const std::string& help,
                      std::uint64_t least, std::uint64_t greatest) {
   check_default(name, value, least, greatest);
-  declared(name, [&] {
-    command_line_->add_option(name, value, help)
+  declared(name, value, [&] {
+    return command_line_->add_option(name, value, help)
       ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
       ->capture_default_str();
   });
@@ -164,8 +205,8 @@ void program::option(const std::string& name, double& value, const std::string& 
     return fits ? std::string{}
                 : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
   };
-  declared(name, [&] {
-    command_line_->add_option(name, value, help)
+  declared(name, value, [&] {
+    return command_line_->add_option(name, value, help)
       ->check(CLI::Validator{in_range, fmt::format("{}..{}", least, greatest)})
       ->capture_default_str();
   });
@@ -178,15 +219,15 @@ void program::option(const std::string& name, std::string& value, const std::str
              ? std::string{}
              : fmt::format("{} is none of {}", quote(text), fmt::join(choices, ", "));
   };
-  declared(name, [&] {
-    command_line_->add_option(name, value, help)
+  declared(name, value, [&] {
+    return command_line_->add_option(name, value, help)
       ->check(CLI::Validator{is_choice, ""})
       ->capture_default_str();
   });
 }
 
 void program::flag(const std::string& name, bool& value, const std::string& help) {
-  declared(name, [&] { command_line_->add_flag(name, value, help); });
+  declared(name, value, [&] { return command_line_->add_flag(name, value, help); });
 }
 
 void program::function(const std::string& name, const function_spec& what) {
@@ -219,6 +260,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   } catch (...) { // From a function that the program gave to its command line.
     return complain(name_, exception_text(), EXIT_FAILURE);
   }
+  options_.own = own_options();
   end_where_resources_lack(
     [name = name_, member = member_of(child_)](const std::string& why) {
       if (member.empty())
@@ -242,7 +284,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     }
     auto what = lowered();
     if (options_.dry_run || !(options_.print_graph || options_.dot))
-      required(read_values(what), bad_command_line);
+      required(read_files(what), bad_command_line);
     if (options_.print_graph || options_.dot || options_.dry_run)
       return with_output_written(name_, show_only(what));
     allow_files(what.options);

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,13 +67,17 @@ public:
   int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
 
 private:
-  /// Calls `declare`, which adds option `name`, and remembers a mistake in it.
-  template <class Declare>
-  void declared(const std::string& name, Declare declare);
+  /// Calls `declare`, which adds and returns option `name` of `value`, and remembers a mistake in
+  /// it.
+  template <class Value, class Declare>
+  void declared(const std::string& name, const Value& value, Declare declare);
 
   /// Remembers a default that the command line would refuse.
   template <class Number>
   void check_default(const std::string& name, Number value, Number least, Number greatest);
+
+  /// Returns the program's own options with their values after the parse.
+  std::vector<own_option> own_options() const;
 
   std::string name_;
   run_options options_;
@@ -79,6 +85,9 @@ private:
   std::vector<std::string> mistakes_; ///< Lines with which run() refuses to start.
   std::string child_;
   std::unique_ptr<CLI::App> command_line_;
+  std::set<std::string> common_options_; ///< Names of the options that every program has.
+  /// Gives the values of own options that were declared with a variable, by their names.
+  std::map<std::string, std::function<std::string()>> own_values_;
 };
 
 } // namespace troupe

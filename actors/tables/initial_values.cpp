@@ -65,6 +65,7 @@ row_initializer::row_initializer(std::uint64_t job_seed, const table_spec& table
 
 void row_initializer::fill(std::uint64_t key, std::span<float> row) const {
   troupe::fill(how_, splitmix64_of(table_key_ ^ row_hash(key)), 0, row);
+  std::fill_n(row.begin(), std::min<std::size_t>(how_.zeros, row.size()), 0.0f);
 }
 
 } // namespace troupe

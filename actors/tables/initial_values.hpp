@@ -4,7 +4,8 @@
 // makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k * golden) with the
 // finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal takes k = 2i and
 // 2i + 1 (Box, Muller 1958, the cosine branch, in float64). A row of a sparse table has a counter
-// of its own: its element i is a function of (job seed, table name, key, i).
+// of its own: its element i is a function of (job seed, table name, key, i), or 0 if the table's
+// initializer says so.
 #pragma once
 
 #include "serialization/job.hpp"

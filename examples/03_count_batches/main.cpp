@@ -28,14 +28,14 @@ std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (numbe
 void check_exact(const schedule& all) {
   const std::uint64_t rest = all.batches % all.slots;
   if (!std::has_single_bit(all.slots) || (rest > 0 && !std::has_single_bit(rest)))
-    throw std::runtime_error{
+    throw std::invalid_argument{
       "a mean is exact only of 1, 2, 4, 8, ... batches, but " + std::to_string(all.batches)
       + " in an epoch are shared by " + std::to_string(all.slots)
       + " workers: use --workers 4 and as many --samples as fill all clocks"};
   if (2 * all.epochs * all.batches > 1u << 24)
-    throw std::runtime_error{"floats count up to 2^24, so only 2^23 batches are exact, not "
-                             + std::to_string(all.epochs * all.batches)
-                             + ": use fewer --samples or --epochs, or a larger --batch"};
+    throw std::invalid_argument{"floats count up to 2^24, so only 2^23 batches are exact, not "
+                                + std::to_string(all.epochs * all.batches)
+                                + ": use fewer --samples or --epochs, or a larger --batch"};
 }
 
 } // namespace

@@ -68,11 +68,12 @@ int main(int argc, char** argv) {
           squares += double{x} * x;
       const auto scale = static_cast<float>(std::min(1.0, bound / std::sqrt(squares)));
       push.notes.count("clipped", scale < 1 ? 1 : 0);
-      std::mt19937_64 random{push.seed}; // A batch that is computed again gets the same noise.
-      std::normal_distribution<float> noise{0, static_cast<float>(sigma * bound)};
+      std::mt19937_64 random{push.seed};     // A batch that is computed again gets the same noise.
+      std::normal_distribution<float> noise; // Its deviation cannot be 0, so it is scaled here.
+      const auto deviation = static_cast<float>(sigma * bound);
       for (const auto table : gradient)
         for (float& x : table)
-          x = x * scale + noise(random);
+          x = x * scale + deviation * noise(random);
     };
 
     auto tables = options.store(model.tables());

@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
     troupe::graph g;
     for (const auto& file : ratings->files)
       g.reads(file);
+    for (const auto& line : ratings->remarks)
+      g.remark(line);
     auto model =
       g.add("model", options.store(factorisation::tables(static_cast<std::uint32_t>(factors))));
     auto learners = g.add("learners", options.workers_of(ratings->train.size(), [=] {

@@ -13,7 +13,7 @@ namespace {
 /// Returns the row of a key, among rows in ascending order of their keys.
 template <class Float>
 std::span<Float> row_of(std::span<Float> rows, std::span<const std::uint64_t> keys,
-                        std::uint32_t key) {
+                        std::uint64_t key) {
   const auto width = rows.size() / keys.size();
   const auto index = std::ranges::lower_bound(keys, key) - keys.begin();
   return rows.subspan(static_cast<std::size_t>(index) * width, width);
@@ -101,11 +101,12 @@ struct factor_evaluator final : troupe::evaluator {
 } // namespace
 
 std::vector<troupe::table_spec> tables(std::uint32_t factors) {
-  troupe::table_spec users{.name = "users",
-                           .shape = {},
-                           .init = {troupe::initializer_kind::normal, 0.1f},
-                           .kind = troupe::table_kind::sparse,
-                           .width = factors + 1};
+  troupe::table_spec users{
+    .name = "users",
+    .shape = {},
+    .init = {troupe::initializer_kind::normal, 0.1f, 1}, // The bias begins as 0.
+    .kind = troupe::table_kind::sparse,
+    .width = factors + 1};
   auto items = users;
   items.name = "items";
   return {users, items};

@@ -5,9 +5,12 @@
 #include "examples/02_async_sgd/data/input_file.hpp"
 #include "examples/02_async_sgd/data/text_lines.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,46 +22,123 @@ namespace factorisation {
 
 namespace {
 
-/// Cuts the first word off `rest`.
-std::string_view take_word(std::string_view& rest) {
-  rest = rest.substr(std::min(rest.find_first_not_of(" \t"), rest.size()));
-  const auto word = rest.substr(0, rest.find_first_of(" \t"));
-  rest.remove_prefix(word.size());
-  return word;
+using line_fault = std::optional<std::string>;
+
+constexpr std::size_t columns_wanted = 3;
+constexpr const char* wanted = " in `user item rating`, the columns that are wanted";
+
+/// Returns the text between the columns of a line: "::" (MovieLens 1M), a comma, or tabs and
+/// blanks, which are one.
+std::string_view separator_of(std::string_view line) {
+  return line.find("::") != std::string_view::npos  ? "::"
+         : line.find(',') != std::string_view::npos ? ","
+                                                    : " \t";
 }
 
-bool parse_key(std::string_view word, std::uint32_t& key) {
+/// Returns the first three columns of a line; missing ones are empty.
+std::array<std::string_view, columns_wanted> columns_of(std::string_view line,
+                                                        std::string_view separator) {
+  std::array<std::string_view, columns_wanted> columns;
+  const bool is_blank = separator == " \t";
+  for (auto& column : columns) {
+    if (is_blank)
+      line.remove_prefix(std::min(line.find_first_not_of(separator), line.size()));
+    const auto end = is_blank ? line.find_first_of(separator) : line.find(separator);
+    column = async_sgd::trim(line.substr(0, end));
+    line.remove_prefix(end == std::string_view::npos ? line.size()
+                                                     : end + (is_blank ? 1 : separator.size()));
+  }
+  return columns;
+}
+
+line_fault take_key(const char* what, std::string_view word, std::uint64_t& key) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), key);
-  return error == std::errc{} && end == word.data() + word.size();
-}
-
-std::optional<std::string> take_rating(std::string_view line, std::vector<rating>& to) {
-  rating read;
-  double value = 0;
-  const auto user = take_word(line), item = take_word(line), text = take_word(line);
-  if (!parse_key(user, read.user))
-    return "bad user " + troupe::quote(user);
-  if (!parse_key(item, read.item))
-    return "bad item " + troupe::quote(item);
-  if (!async_sgd::parse_number(text, value))
-    return "bad rating: " + async_sgd::number_fault(text);
-  read.value = static_cast<float>(value);
-  to.push_back(read);
+  if (error == std::errc::result_out_of_range)
+    return std::string(what) + " " + troupe::quote(word) + " is above the limit of 2^64 - 1";
+  if (error != std::errc{} || end != word.data() + word.size())
+    return std::string("bad ") + what + " " + troupe::quote(word) + wanted;
   return std::nullopt;
 }
 
-result<std::vector<rating>> read_ratings(const std::string& path) {
+/// Takes the lines of a file one after the other.
+class rating_taker {
+public:
+  explicit rating_taker(const std::string& path) : path_(path) {}
+
+  line_fault take(std::string_view line, std::uint32_t number) {
+    const bool is_first = separator_.empty();
+    if (is_first)
+      separator_ = separator_of(line);
+    const auto columns = columns_of(line, separator_);
+    if (is_first && is_header(columns)) {
+      remarks_.push_back("line " + std::to_string(number) + " of " + path_
+                         + " is taken for a header");
+      return header_fault(columns);
+    }
+    rating read;
+    double value = 0;
+    if (auto wrong = take_key("user", columns[0], read.user))
+      return wrong;
+    if (auto wrong = take_key("item", columns[1], read.item))
+      return wrong;
+    if (!async_sgd::parse_number(columns[2], value))
+      return "bad rating: " + async_sgd::number_fault(columns[2]) + wanted;
+    read.value = static_cast<float>(value);
+    all_.push_back(read);
+    return std::nullopt;
+  }
+
+  std::vector<rating> taken() && { return std::move(all_); }
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
+private:
+  using column_list = std::array<std::string_view, columns_wanted>;
+
+  /// Returns whether each column is a word that begins with a letter or a quote.
+  static bool is_header(const column_list& columns) {
+    return std::ranges::all_of(columns, [](std::string_view x) {
+      return !x.empty() && (std::isalpha(static_cast<unsigned char>(x[0])) != 0 || x[0] == '"');
+    });
+  }
+
+  /// Returns what is wrong with a header that names the columns in another order.
+  static line_fault header_fault(const column_list& columns) {
+    const auto names = [](std::string_view column, std::initializer_list<std::string_view> words) {
+      std::string lower(column);
+      std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+      return std::ranges::any_of(
+        words, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+    };
+    if (names(columns[0], {"item", "movie", "rating"}) || names(columns[1], {"user", "rating"})
+        || names(columns[2], {"user", "item", "movie", "time"}))
+      return "the columns are " + troupe::quote(columns[0]) + ", " + troupe::quote(columns[1])
+             + " and " + troupe::quote(columns[2]) + wanted;
+    return std::nullopt;
+  }
+
+  std::string path_;
+  std::string_view separator_; ///< Empty in front of the first line.
+  std::vector<rating> all_;
+  std::vector<std::string> remarks_;
+};
+
+result<std::vector<rating>> read_ratings(const std::string& path,
+                                         std::vector<std::string>& remarks) {
   const auto bytes = async_sgd::read_bytes(path);
   if (!bytes)
     return bytes.error();
   const auto text = async_sgd::check_text({path, *bytes});
   if (!text)
     return text.error();
-  std::vector<rating> all;
-  const auto read = async_sgd::read_lines(
-    {path, *text}, [&](std::string_view line, std::uint32_t) { return take_rating(line, all); });
+  rating_taker taker{path};
+  const auto read =
+    async_sgd::read_lines({path, *text}, [&](std::string_view line, std::uint32_t number) {
+      return taker.take(line, number);
+    });
   if (!read)
     return read.error();
+  remarks.insert(remarks.end(), taker.remarks().begin(), taker.remarks().end());
+  auto all = std::move(taker).taken();
   if (all.empty())
     return {errc::malformed, "no line has a rating: " + path};
   return all;
@@ -99,13 +179,15 @@ ratings drawn_ratings() {
 }
 
 result<ratings> read_both(const std::string& train, const std::string& test) {
-  auto first = read_ratings(train);
-  if (!first)
-    return first.error();
-  auto second = read_ratings(test);
-  if (!second)
-    return second.error();
-  return ratings{*std::move(first), *std::move(second), 0, {train, test}};
+  ratings all;
+  all.files = {train, test};
+  for (const auto& [path, into] : {std::pair{&train, &all.train}, std::pair{&test, &all.test}}) {
+    auto read = read_ratings(*path, all.remarks);
+    if (!read)
+      return read.error();
+    *into = *std::move(read);
+  }
+  return all;
 }
 
 } // namespace

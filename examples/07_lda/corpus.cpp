@@ -6,6 +6,7 @@
 #include "examples/02_async_sgd/data/text_lines.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -19,50 +20,166 @@ namespace lda {
 
 namespace {
 
-constexpr std::uint32_t id_max = 10'000'000;
+constexpr std::uint64_t number_max = 10'000'000; ///< Of an id, and of a count.
 
-/// Cuts the first number off `rest`.
-std::optional<std::uint32_t> take_number(std::string_view& rest) {
-  rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r"), rest.size()));
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  if (error != std::errc{} || number > id_max)
-    return std::nullopt;
-  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-  return number;
+/// A line of three numbers: a count of a word, or the sizes of the file.
+struct triple {
+  std::uint64_t document = 0, word = 0, count = 0;
+};
+
+using line_fault = std::optional<std::string>;
+
+line_fault no_triple(const std::string& why) {
+  return "a line must be `document word count`, three whole numbers" + why;
 }
 
-/// Takes the lines of a file one after the other.
+line_fault limit_fault(const char* what, std::string_view word) {
+  return std::string(what) + " " + troupe::quote(word) + " is above the limit of "
+         + std::to_string(number_max);
+}
+
+/// Cuts the first word off `rest`.
+std::string_view take_word(std::string_view& rest) {
+  rest = rest.substr(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  const auto word = rest.substr(0, rest.find_first_of(" \t"));
+  rest.remove_prefix(word.size());
+  return word;
+}
+
+/// Takes the lines of a file one after the other. Documents and words have the ids of the file
+/// until taken(): a first line of three numbers may turn out to be sizes, behind which ids count
+/// from 1.
 class line_taker {
 public:
   /// Returns what is wrong with the line.
-  std::optional<std::string> take(std::string_view line) {
-    const auto first = take_number(line), second = take_number(line), third = take_number(line);
-    const bool ends = line.find_first_not_of(" \t\r") == std::string_view::npos;
-    if (first && !second && ends && documents_.empty() && sizes_ < 3) {
-      ++sizes_;
+  line_fault take(std::string_view line, std::uint32_t number) {
+    std::array<std::string_view, 3> words;
+    for (auto& word : words)
+      word = take_word(line);
+    std::array<std::uint64_t, 3> numbers{};
+    const bool is_size = words[1].empty() && lines_ == 0 && sizes_.size() < 3;
+    for (std::size_t i = 0; i < (is_size ? 1 : 3); ++i) {
+      const auto word = words[i];
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), numbers[i]);
+      if (error == std::errc::result_out_of_range)
+        numbers[i] = ~std::uint64_t{0};
+      else if (error != std::errc{} || end != word.data() + word.size())
+        return no_triple("");
+    }
+    if (is_size) {
+      sizes_.push_back(numbers[0]);
       return std::nullopt;
     }
-    const std::uint32_t least = sizes_ > 0 ? 1 : 0;
-    if (!third || !ends || *third == 0 || std::min(*first, *second) < least)
-      return "a line must be `document word count`, three whole numbers";
-    documents_[*first - least].push_back({*second - least, static_cast<float>(*third)});
-    words_ = std::max(words_, *second - least + 1);
+    if (!take_word(line).empty())
+      return no_triple("");
+    if (sizes_.size() == 1 || sizes_.size() == 2)
+      return no_triple(", and sizes in front are three lines: documents, words, lines of counts");
+    const triple x{numbers[0], numbers[1], numbers[2]};
+    if (lines_++ == 0 && sizes_.empty()) {
+      first_ = x;
+      first_line_ = number;
+      return x.count == 0 ? no_triple(", and its count is 0: leave the line out") : std::nullopt;
+    }
+    if (auto wrong = fault_of(x, words))
+      return wrong;
+    add(x, documents_[x.document].end());
     return std::nullopt;
   }
 
-  corpus taken() && {
+  /// Returns the corpus of the file `path`.
+  result<corpus> taken(const std::string& path) && {
+    if (first_)
+      if (auto decided = decide_first(path); !decided)
+        return decided.error();
+    if (!sizes_.empty() && sizes_.size() < 3)
+      return {errc::malformed, "sizes in front are three lines (documents, words, lines of counts),"
+                               " and there are "
+                                 + std::to_string(sizes_.size()) + ": " + path};
+    if (!sizes_.empty() && lines_ != sizes_[2])
+      return {errc::malformed, path + " has " + std::to_string(lines_) + " lines of counts, and "
+                                 + std::to_string(sizes_[2])
+                                 + " by its sizes: is it cut off, or are the sizes wrong?"};
+    const std::uint32_t least = sizes_.empty() ? 0 : 1;
     corpus all;
-    all.words = words_;
-    for (auto& [id, words] : documents_)
-      (id % 10 == 9 ? all.test : all.train).push_back(std::move(words));
+    all.words = words_max_ - least + 1;
+    for (auto& [id, words] : documents_) {
+      for (auto& x : words)
+        x.word -= least;
+      ((id - least) % 10 == 9 ? all.test : all.train).push_back(std::move(words));
+    }
     return all;
   }
 
 private:
-  std::map<std::uint32_t, document> documents_;
-  std::uint32_t words_ = 0;
-  int sizes_ = 0; ///< Lines of sizes so far, in front of the documents.
+  /// Returns what is wrong with the numbers of a line of a count; `words` has their texts.
+  line_fault fault_of(const triple& x, const std::array<std::string_view, 3>& words) const {
+    if (x.count == 0)
+      return no_triple(", and its count is 0: leave the line out");
+    if (x.document > number_max)
+      return limit_fault("document", words[0]);
+    if (x.word > number_max)
+      return limit_fault("word", words[1]);
+    if (x.count > number_max)
+      return limit_fault("count", words[2]);
+    if (sizes_.empty())
+      return std::nullopt;
+    if (x.document == 0 || x.word == 0)
+      return no_triple(", and ids count from 1 where sizes are in front");
+    if (x.document > sizes_[0])
+      return "document " + std::to_string(x.document) + ", and by its sizes the file has "
+             + std::to_string(sizes_[0]);
+    if (x.word > sizes_[1])
+      return "word " + std::to_string(x.word) + ", and by its sizes the file has "
+             + std::to_string(sizes_[1]);
+    return std::nullopt;
+  }
+
+  void add(const triple& x, document::iterator before) {
+    documents_[x.document].insert(
+      before, {static_cast<std::uint32_t>(x.word), static_cast<float>(x.count)});
+    documents_max_ = std::max(documents_max_, x.document);
+    words_max_ = std::max(words_max_, static_cast<std::uint32_t>(x.word));
+    counts_max_ = std::max(counts_max_, x.count);
+    has_zero_ = has_zero_ || x.document == 0 || x.word == 0;
+  }
+
+  /// Takes the first line for three sizes if the other lines confirm all of them, and else for a
+  /// count. A line that would be a strange count, and wrong sizes, is an error.
+  result<void> decide_first(const std::string& path) {
+    constexpr std::uint64_t lines_least = 3; ///< Fewer lines confirm nothing.
+    const auto x = *first_;
+    const auto behind = lines_ - 1;
+    const bool holds_ids =
+      !has_zero_ && documents_max_ <= x.document && words_max_ <= x.word && behind > 0;
+    if (holds_ids && x.count == behind) {
+      sizes_ = {x.document, x.word, x.count};
+      lines_ = behind;
+      return {};
+    }
+    const auto text =
+      std::to_string(x.document) + " " + std::to_string(x.word) + " " + std::to_string(x.count);
+    const bool is_strange = !has_zero_ && x.count > counts_max_ && behind >= lines_least;
+    if (is_strange && (x.count == behind || (holds_ids && x.count > behind)))
+      return async_sgd::bad_line(
+        "`" + text + "` is no count, and as sizes it is wrong: " + std::to_string(behind)
+          + " lines of counts follow, with documents up to " + std::to_string(documents_max_)
+          + " and words up to " + std::to_string(words_max_),
+        path, first_line_);
+    const std::array words{std::to_string(x.document), std::to_string(x.word),
+                           std::to_string(x.count)};
+    if (auto wrong = fault_of(x, {words[0], words[1], words[2]}))
+      return async_sgd::bad_line(*wrong, path, first_line_);
+    add(x, documents_[x.document].begin());
+    return {};
+  }
+
+  std::map<std::uint64_t, document> documents_;
+  std::uint64_t documents_max_ = 0, counts_max_ = 0, lines_ = 0;
+  std::uint32_t words_max_ = 0;
+  bool has_zero_ = false;            ///< A document or a word has the id 0.
+  std::vector<std::uint64_t> sizes_; ///< Documents, words and lines of counts, as the file says.
+  std::optional<triple> first_;      ///< The first line, if it has three numbers.
+  std::uint32_t first_line_ = 0;
 };
 
 result<corpus> read_corpus(const std::string& path) {
@@ -73,16 +190,20 @@ result<corpus> read_corpus(const std::string& path) {
   if (!text)
     return text.error();
   line_taker taker;
-  const auto read = async_sgd::read_lines(
-    {path, *text}, [&](std::string_view line, std::uint32_t) { return taker.take(line); });
+  const auto read =
+    async_sgd::read_lines({path, *text}, [&](std::string_view line, std::uint32_t number) {
+      return taker.take(line, number);
+    });
   if (!read)
     return read.error();
-  auto all = std::move(taker).taken();
-  if (all.train.empty() || all.test.empty())
+  auto all = std::move(taker).taken(path);
+  if (!all)
+    return all;
+  if (all->train.empty() || all->test.empty())
     return {errc::malformed, "a corpus needs documents to train and, with numbers that end in 9, "
                              "to test: "
                                + path};
-  all.file = path;
+  all->file = path;
   return all;
 }
 

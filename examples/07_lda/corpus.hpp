@@ -24,9 +24,11 @@ struct corpus {
 /// Loads one of
 ///   drawn          2000 documents of 600 words, from 10 topics; takes no file
 ///   uci-bow:FILE   lines `document word count`, with ids from 0; or a docword file of UCI, which
-///                  has its three sizes in front and ids from 1
-/// The file may be packed by gzip, bzip2 or xz. Errors: io_failed, damaged, malformed,
-/// invalid_argument; the text is one line, which names file and line.
+///                  has ids from 1 and its three sizes in front, on three lines or on one:
+///                  documents, words, lines of counts
+/// Sizes that the rest of the file does not have are an error. The file may be packed by gzip,
+/// bzip2 or xz. Errors: io_failed, damaged, malformed, invalid_argument; the text is one line,
+/// which names file and line.
 troupe::result<corpus> load_corpus(const std::string& text);
 
 } // namespace lda

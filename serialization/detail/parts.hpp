@@ -164,9 +164,11 @@ job_event read(schema::JobEvent::Reader from);
 // -- wire_job.cpp --
 void write(const job_spec& from, schema::Job::Builder to);
 void write(const table_spec& from, schema::Table::Builder to);
+void write(const own_option& from, schema::OwnOption::Builder to);
 /// Accepts only jobs that pass validate().
 job_spec read(schema::Job::Reader from);
 table_spec read(schema::Table::Reader from);
+own_option read(schema::OwnOption::Reader from);
 
 // -- lists of the values above, and failures that may be absent; they stand last so that they find
 // every overload --

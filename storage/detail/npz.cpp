@@ -118,6 +118,9 @@ struct member {
   std::uint64_t index = 0;
   std::uint64_t size = 0;        ///< Bytes of the content, as the directory says.
   std::uint64_t packed_size = 0; ///< Bytes in the archive, as the directory says.
+  bool can_unpack = false;       ///< It is not encrypted, and stored or deflated.
+
+  bool is_npy() const { return std::string_view{name}.ends_with(npy_suffix); }
 };
 
 result<member> member_at(zip_t* archive, std::uint64_t index) {
@@ -127,14 +130,8 @@ result<member> member_at(zip_t* archive, std::uint64_t index) {
   if (name == nullptr || zip_stat_index(archive, index, 0, &stat) != 0)
     return {errc::malformed, "a zip member has no name or size"};
   const bool known = stat.comp_method == ZIP_CM_STORE || stat.comp_method == ZIP_CM_DEFLATE;
-  if (!known || stat.encryption_method != ZIP_EM_NONE)
-    return {errc::invalid_argument,
-            "a zip member is encrypted or packed by another method than deflate, write it with "
-            "numpy.savez: "
-              + troupe::quote(name)};
-  if (!std::string_view{name}.ends_with(npy_suffix))
-    return {errc::malformed, "a member of a .npz is not a .npy: " + troupe::quote(name)};
-  return member{name, index, stat.size, stat.comp_size};
+  return member{name, index, stat.size, stat.comp_size,
+                known && stat.encryption_method == ZIP_EM_NONE};
 }
 
 /// Appends `bytes` more bytes of the member; false if there are fewer or the stream is damaged.
@@ -175,8 +172,18 @@ result<void> check_rest(zip_file_t* from, std::uint64_t read, std::uint64_t size
   return {};
 }
 
+std::string tensor_name(const member& which) {
+  return which.name.substr(0, which.name.size() - npy_suffix.size());
+}
+
 result<tensor> read_member(zip_t* archive, const member& which, const tensor_filter& wants) {
   constexpr std::uint64_t ratio_max = 1040; // Deflate packs at most 1032 bytes into one.
+  if (!which.can_unpack)
+    return {errc::invalid_argument,
+            "a zip member is encrypted or packed by another method than deflate, write it with "
+            "numpy.savez"};
+  if (!which.is_npy())
+    return {errc::malformed, "a member of a .npz is not a .npy"};
   const member_handle from{zip_fopen_index(archive, which.index, 0)};
   if (!from)
     return {errc::malformed, "a zip member is not where the directory says"};
@@ -187,7 +194,7 @@ result<tensor> read_member(zip_t* archive, const member& which, const tensor_fil
   const std::uint64_t value_bytes = possible ? which.size - head_bytes : 0;
   const bool fits = head && possible && value_bytes % head->format.bytes() == 0
                     && element_count(head->shape) == value_bytes / head->format.bytes();
-  std::string name = which.name.substr(0, which.name.size() - npy_suffix.size());
+  std::string name = tensor_name(which);
   const bool wanted = fits && (!wants || wants(name, head->shape));
   if (wanted && !append(from.get(), value_bytes, content))
     return {errc::damaged, "a zip member cannot be unpacked"};
@@ -257,10 +264,16 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filt
     if (which->packed_size > bytes.size() - packed_bytes)
       return {errc::malformed, "zip members overlap: " + troupe::quote(name)};
     packed_bytes += which->packed_size;
+    if (wants && !which->is_npy())
+      continue;
     auto made = read_member(archive.get(), *which, wants);
-    if (!made)
-      return {made.error().code, made.error().text + ", in " + troupe::quote(name)};
-    tensors.push_back(std::move(*made));
+    if (!made) {
+      failure reason{made.error().code, made.error().text + ", in " + troupe::quote(name)};
+      if (!wants)
+        return reason;
+      made = tensor{tensor_name(*which), {}, {}, {}, std::move(reason)};
+    }
+    tensors.push_back(*std::move(made));
   }
   return tensors;
 }

@@ -19,8 +19,9 @@ result<std::string> encode_npz(std::span<const tensor> tensors);
 
 /// Returns tensors in the directory's order. A member's memory is allocated once its .npy header,
 /// its size in the directory and its packed size agree, and `wants` is empty or true. A small file
-/// cannot take it all. Errors: invalid_argument (encryption, a method other than deflate; those of
-/// parse_npy()), malformed, damaged (checksum, size or deflate stream).
+/// cannot take it all. With `wants`, a member that is no .npy is left out, and one that cannot be
+/// read has the reason as `tensor::unread`. Errors: invalid_argument (encryption, a method other
+/// than deflate; those of parse_npy()), malformed, damaged (checksum, size or deflate stream).
 result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filter& wants = {});
 
 } // namespace troupe::storage::detail

@@ -20,6 +20,17 @@ constexpr std::size_t header_alignment = 8;
 /// The reference implementation refuses longer headers too.
 constexpr std::uint64_t header_bytes_max = 100'000'000;
 
+result<tensor> decode_entry(safetensors_entry& from, std::string_view values,
+                            const tensor_filter& wants) {
+  if (!from.type)
+    return {errc::invalid_argument, "dtype is " + troupe::quote(from.dtype)
+                                      + ", not F16, BF16, F32 or F64: tensor "
+                                      + troupe::quote(from.name)};
+  if (wants && !wants(from.name, from.shape))
+    return tensor{std::move(from.name), std::move(from.shape), {}};
+  return tensor_of(from.name, from.shape, values, {*from.type});
+}
+
 } // namespace
 
 result<std::string> encode_safetensors(std::span<const tensor> tensors) {
@@ -45,7 +56,7 @@ result<std::string> encode_safetensors(std::span<const tensor> tensors) {
   return bytes;
 }
 
-result<std::vector<tensor>> decode_safetensors(std::string_view bytes) {
+result<std::vector<tensor>> decode_safetensors(std::string_view bytes, const tensor_filter& wants) {
   byte_reader reader(bytes);
   const auto length = reader.little<std::uint64_t>();
   if (bytes.size() < sizeof length || length > reader.left() || length > header_bytes_max)
@@ -59,15 +70,19 @@ result<std::vector<tensor>> decode_safetensors(std::string_view bytes) {
   std::vector<tensor> tensors;
   std::uint64_t filled = 0;
   for (safetensors_entry& e : entries) {
-    if (e.begin != filled || e.end > values.size())
-      return {errc::malformed, "values of a .safetensors overlap, have a gap or are cut off: "
-                                 + troupe::quote(e.name)};
+    if (e.begin != filled)
+      return {errc::malformed,
+              "values of a .safetensors overlap or have a gap: " + troupe::quote(e.name)};
+    if (e.end > values.size())
+      return {errc::malformed, "the file ends " + std::to_string(e.end - values.size())
+                                 + " bytes before the end of tensor " + troupe::quote(e.name)};
     filled = e.end;
-    auto made = tensor_of(std::move(e.name), std::move(e.shape),
-                          values.substr(e.begin, e.end - e.begin), {e.type});
-    if (!made)
+    auto made = decode_entry(e, values.substr(e.begin, e.end - e.begin), wants);
+    if (!made && !wants)
       return made.error();
-    tensors.push_back(std::move(*made));
+    if (!made)
+      made = tensor{std::move(e.name), std::move(e.shape), {}, {}, made.error()};
+    tensors.push_back(*std::move(made));
   }
   if (filled != values.size())
     return {errc::malformed, "a .safetensors has bytes that belong to no tensor"};

@@ -15,8 +15,11 @@ namespace troupe::storage::detail {
 /// Returns the content of a file. Errors: invalid_argument (a tensor named __metadata__).
 result<std::string> encode_safetensors(std::span<const tensor> tensors);
 
-/// Returns tensors in the order of their values. Memory: a small multiple of the input. Errors:
-/// invalid_argument (dtype other than F16, BF16, F32 and F64), malformed.
-result<std::vector<tensor>> decode_safetensors(std::string_view bytes);
+/// Returns tensors in the order of their values; those for which `wants` is false have none. With
+/// `wants`, a tensor that cannot be read has the reason as `tensor::unread`. Memory: a small
+/// multiple of the input. Errors: invalid_argument (dtype other than F16, BF16, F32 and F64),
+/// malformed.
+result<std::vector<tensor>> decode_safetensors(std::string_view bytes,
+                                               const tensor_filter& wants = {});
 
 } // namespace troupe::storage::detail

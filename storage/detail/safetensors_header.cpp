@@ -49,12 +49,9 @@ public:
   bool string(string_t& value) override {
     if (ignored_ > 0 || inside_ != place::entry || field_ != field::dtype)
       return take_other();
-    const auto kind = kind_of(value);
-    if (!kind)
-      return fail({errc::invalid_argument, "dtype is " + troupe::quote(value)
-                                             + ", not F16, BF16, F32 or F64: tensor "
-                                             + troupe::quote(entry_.name)});
-    entry_.type = *kind;
+    entry_.type = kind_of(value);
+    if (!entry_.type)
+      entry_.dtype = std::move(value); // Only messages need it.
     return true;
   }
 
@@ -62,7 +59,7 @@ public:
     if (ignored_ > 0)
       return true;
     if (inside_ == place::file) {
-      entry_ = {std::move(name), {}, 0, 0, {}};
+      entry_ = {std::move(name), {}, 0, 0, {}, {}};
       offsets_.clear();
       fields_.clear();
       return true;

@@ -154,6 +154,11 @@ COMMAND_LINES = [
     ("--data csv:/dev/stdin,/dev/stdin", 1, "cannot read /dev/stdin: it is .*every process"),
     ("--data libsvm:{home}/pipe,{home}/pipe", 1, "cannot read .*pipe: it is a pipe"),
     ("--data csv:{home}/data.zst,{home}/data.zst", 1, "data.zst is zstd: unpack it first"),
+    ("--data csv:{home}/lfs,{home}/lfs", 1, "lfs is a git-lfs pointer, not the file itself: fetch"),
+    ("--data libsvm:{home}/lfs,{home}/lfs", 1, "lfs is a git-lfs pointer"),
+    ("--data mnist:{home}/pointers", 1, "train-labels-idx1-ubyte is a git-lfs pointer"),
+    ("--import {home}/lfs.npz", 1, "lfs.npz is a git-lfs pointer"),
+    ("--import {home}/lfs.safetensors", 1, "lfs.safetensors is a git-lfs pointer"),
     ("--import {home}/pipe.npz", 1, "cannot read .*pipe.npz: it is a pipe"),
     ("--label kind", 2, "--label needs CSV data, csv:TRAIN,TEST, not 'digits'"),
     ("--zero-based", 2, "--zero-based needs LIBSVM data, libsvm:TRAIN,TEST, not 'digits'"),
@@ -208,8 +213,11 @@ class BadInput(cluster.ClusterTest):
         (self.home / "data.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
         for name in "pipe", "pipe.npz":
             os.mkfifo(self.home / name)
-        for name in "cut", "garbage":
+        for name in "cut", "garbage", "pointers":
             (self.home / name).mkdir()
+        for name in "lfs", "lfs.npz", "lfs.safetensors", "pointers/train-labels-idx1-ubyte":
+            (self.home / name).write_text("version https://git-lfs.github.com/spec/v1\n"
+                                          f"oid sha256:{'4d7a' * 16}\nsize 12345\n")
         labels = idx(2049, 100) + bytes(100)
         images = gzip.compress(idx(2051, 100, 28, 28) + random.Random(1).randbytes(78400))
         (self.home / "cut/train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))

@@ -1,6 +1,8 @@
 """Runs the examples on real data sets and compares their results with known ones."""
 import os
 import pathlib
+import re
+import socket
 
 import cluster
 
@@ -44,6 +46,90 @@ class MatrixFactorisation(ExampleTest):
         self.assertEqual(run.wait(20), status)
         self.assertRegex(run.err, f"^matrix_factorisation: .*{why}")
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
+
+
+    def write_ratings(self, name, line="{}\t{}\t{}\t0\n", front="", items=0, users=0, value=None):
+        """Writes 20 ratings of each of 20 users; returns the path."""
+        text = "".join(line.format(u + users, i + items, value or 1 + (u * i) % 5)
+                       for u in range(1, 21) for i in range(1, 21))
+        (self.home / name).write_text(front + text)
+        return self.home / name
+
+    def rmse(self, train, test, epochs=2):
+        run = self.finish("--threads", "--sync", "bsp", "--epochs", epochs, "--data",
+                          f"movielens:{train},{test}", processes=False)
+        return run.report["rmse"]
+
+    def test_columns_of_other_files(self):
+        good = self.write_ratings("good")
+        wanted = self.rmse(good, good)
+        for line, front in (("{}::{}::{}::0\n", ""), ("{} {} {}\n", "user item rating\n"),
+                            ("{},{},{},0\n", "userId,movieId,rating,timestamp\n")):
+            other = self.write_ratings("other", line, front)
+            self.assertEqual(self.rmse(other, good), wanted, (line, front))
+        for text, why in (("movieId\tuserId\trating\n1\t2\t3\n",
+                           "'movieId', 'userId' and 'rating' in `user item rating`.*line 1"),
+                          ("1::2\n", "bad rating: a missing value '' in `user item rating`"),
+                          ("1 18446744073709551616 3\n", "item .* is above the limit of 2.64 - 1")):
+            (self.home / "bad").write_text(text)
+            self.refused(why, 1, "--data", f"movielens:{self.home / 'bad'},{good}")
+
+    def test_item_numbers_of_64_bits(self):
+        large = self.write_ratings("large", items=(1 << 63) + 5)
+        self.assertLess(self.rmse(large, large, epochs=10), 2)
+
+    def test_unseen_users_have_no_bias(self):
+        """All ratings are 3, so the mean is exact: no bias of a user is to be added to it."""
+        train, test = (self.write_ratings(name, users=users, value=3)
+                       for name, users in (("train", 0), ("test", 1000)))
+        self.assertLess(self.rmse(train, test, epochs=5), 0.06)
+
+    def test_other_ratings_are_another_job(self):
+        good, other = self.write_ratings("good"), self.write_ratings("other", value=4)
+        run = self.start("--data", f"movielens:{good},{good}", "--epochs", 1, "--record", "record")
+        self.assertEqual(run.wait(60), 0)
+        why = "another data set: the files that the program reads have other bytes"
+        for data in f"{other},{good}", f"{good},{other}":
+            self.refused(why, 1, "--data", f"movielens:{data}", "--replay", run.home / "record")
+            self.refused(why, 1, "--data", f"movielens:{data}", "--epochs", 2, "--resume",
+                         "--checkpoint", run.directory / "checkpoints")
+
+
+class OwnOptions(ExampleTest):
+    """--resume, --replay and --join go on with another value of a program's option, and tell it."""
+    program = "private_sgd"
+    common = ("--workers", 2, "--servers", 1, "--batch", 4000)
+
+    def test_resume_and_replay(self):
+        run = self.finish("--epochs", 1, "--record", "record")
+        again = self.finish("--epochs", 2, "--sigma", 0, "--resume", "--checkpoint",
+                            run.directory / "checkpoints")
+        self.assertTrue(again.told("note", text=re.compile(
+            r"^--sigma is '0' here and was '0.01' in checkpoint \d+$")))
+        once_more = self.finish("--epochs", 3, "--sigma", 0, "--resume", "--checkpoint",
+                                run.directory / "checkpoints")
+        self.assert_untold(once_more, "note", text=re.compile("--sigma"))
+        replay = self.finish("--replay", run.home / "record", "--bound", 2, common=(),
+                             processes=False)
+        self.assertIn("--bound is '2' here and was '1' in the record\n", replay.out)
+
+    def test_join(self):
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            where = "127.0.0.1:{}".format(one.getsockname()[1])
+        main = self.start("--epochs", 1, "--listen", where, "--here", "worker:0,server:0")
+        other = self.start("--epochs", 1, "--join", where, "--here", "worker:1", "--sigma", 5)
+        self.assertEqual([main.wait(60), other.wait(60)], [0, 0])
+        self.assertTrue(other.told("note", text="--sigma is '5' here and was '0.01' in the main "
+                                                "host's job"))
+
+
+class CountBatches(ExampleTest):
+    program = "count_batches"
+
+    def test_options_that_no_sum_can_count(self):
+        for words in ("--sync", "bsp", "--workers", 5), ("--samples", 1_000_000_000, "--batch", 1):
+            run = self.start(*words, processes=False)
+            self.assertEqual(run.wait(20), 2, run.err)
 
 
 class Hogwild(ExampleTest):

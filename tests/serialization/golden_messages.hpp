@@ -109,6 +109,19 @@ inline job_spec golden_frozen_job() {
   return job;
 }
 
+/// Adds fields that the schema got after those of frozen tables.
+inline job_spec golden_own_job() {
+  auto job = golden_job();
+  job.tables.push_back({.name = "users",
+                        .shape = {},
+                        .init = {initializer_kind::normal, 0.1f, 1},
+                        .kind = table_kind::sparse,
+                        .width = 21});
+  job.files_checksum = 0x0123456789abcdef;
+  job.own_options = {{"--sigma", "0.01"}, {"--keep", "false"}};
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})

@@ -227,6 +227,16 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0] = sparse_table(3);
        x.tables[0].values_checksum = 4;
      }},
+    {"more zeros",
+     [](job_spec& x) {
+       x.tables[0] = sparse_table(3);
+       x.tables[0].init.zeros = 4;
+     }},
+    {"256 options", [](job_spec& x) { x.own_options.resize(own_options_max + 1); }},
+    {"1024 bytes",
+     [](job_spec& x) {
+       x.own_options = {{"--x", std::string(own_option_bytes_max + 1, 'x')}};
+     }},
     {"weight_decay", [](job_spec& x) { x.tables[0].optimizer.weight_decay = -1.0f; }},
     {"clip", [](job_spec& x) { x.tables[0].optimizer.clip_norm = -1.0f; }},
   };
@@ -290,6 +300,7 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
     [](job_spec& x) { x.tables[0] = sparse_table(200); },
     [](job_spec& x) { x.tables[0].frozen = true; },
     [](job_spec& x) { x.tables[0].values_checksum = 1; },
+    [](job_spec& x) { x.files_checksum = 1; },
   };
   for (const auto& how : matters)
     CHECK(fingerprint(changed(how)) != base);
@@ -322,6 +333,9 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
     [](job_spec& x) {
       x.tables[0].sync = {consistency_mode::ssp, 7};
     },
+    [](job_spec& x) {
+      x.own_options = {{"--sigma", "5"}};
+    },
   };
   for (const auto& how : free)
     CHECK(fingerprint(changed(how)) == fingerprint(small_job()));
@@ -333,6 +347,17 @@ TEST_CASE("the fingerprint of a bsp job depends on the number of slots") {
   const auto three = fingerprint(job);
   job.workers = 4;
   CHECK(fingerprint(job) != three);
+}
+
+TEST_CASE("state from before the checksum of files is of the job that has one now") {
+  const auto earlier = small_job();
+  const auto now = changed([](job_spec& x) { x.files_checksum = 7; });
+  const auto other = changed([](job_spec& x) { x.files_checksum = 8; });
+  CHECK(is_of(fingerprint(now), now));
+  CHECK(is_of(fingerprint(earlier), now));
+  CHECK_FALSE(is_of(fingerprint(other), now));
+  CHECK_FALSE(is_of(fingerprint(now), earlier)); // The job is no longer known to read these files.
+  CHECK_FALSE(is_of(0, now));
 }
 
 TEST_CASE("the fingerprint is the same for ever") {

@@ -95,7 +95,8 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
     table.optimizer.function_state = static_cast<std::uint32_t>(random.below(3));
   }
   table.init = {static_cast<initializer_kind>(random.below(3)),
-                static_cast<float>(random.below(10)) / 8.0f};
+                static_cast<float>(random.below(10)) / 8.0f,
+                table.is_sparse() ? static_cast<std::uint32_t>(random.below(table.width + 1)) : 0};
   if (!table.is_sparse()) {
     table.frozen = index > 0 && random.chance(); // A job trains some table.
     table.values_checksum = random.chance() ? random.number32() : 0;
@@ -122,6 +123,10 @@ inline job_spec random_job(random_source& random) {
     job.tables.push_back(random_table(random, i));
   if (any_bsp(job))
     job.backup_workers = static_cast<std::uint32_t>(random.below(3));
+  job.files_checksum = random.chance() ? random.number() : 0;
+  for (auto count = random.below(3); count > 0; --count)
+    job.own_options.push_back(
+      {"--option-" + std::to_string(count), std::to_string(random.below(10))});
   return job;
 }
 

@@ -1,8 +1,10 @@
 #include "storage/manifest.hpp"
 
+#include "storage/job_difference.hpp"
 #include "tests/storage/sample_checkpoint.hpp"
 
 #include <string>
+#include <vector>
 
 namespace troupe::storage::manifest_test {
 
@@ -62,6 +64,40 @@ TEST_CASE("what is not a manifest is malformed, and no name leads out of its fol
     REQUIRE(!refused);
     CHECK(refused.error().code == errc::malformed);
   }
+}
+
+TEST_CASE("each of the program's own options with another value is named in one line") {
+  auto there = sample_job(), here = sample_job();
+  there.own_options = {{"--sigma", "0.01"}, {"--data", "a"}, {"--old", "1"}};
+  here.own_options = {{"--data", "a"}, {"--sigma", "5"}, {"--new", "2"}};
+  using lines = std::vector<std::string>;
+  CHECK(option_differences(there, here, "checkpoint 3")
+        == lines{"--sigma is '5' here and was '0.01' in checkpoint 3",
+                 "--new is '2' here, and checkpoint 3 has no such option",
+                 "--old was '1' in checkpoint 3, and this program has no such option"});
+  CHECK(option_differences(here, here, "the record").empty());
+  there.own_options.clear(); // Older programs did not keep them.
+  CHECK(option_differences(there, here, "the record").empty());
+}
+
+TEST_CASE("a checkpoint without a checksum of files fits, and one with another does not") {
+  const auto earlier = sample_manifest();
+  auto job = earlier.job;
+  job.files_checksum = 5;
+  CHECK(check_job("home", earlier, job));
+  auto other = earlier;
+  other.job.files_checksum = 6;
+  const auto text = [&](const manifest& what, const job_spec& of) {
+    const auto fits = check_job("home", what, of);
+    REQUIRE_FALSE(fits);
+    CHECK(fits.error().code == errc::wrong_job);
+    return fits.error().text;
+  };
+  CHECK(text(other, job)
+          .ends_with("belongs to another data set: the files that the program reads "
+                     "have other bytes there and here"));
+  CHECK(text(other, earlier.job)
+          .ends_with("data set: it is read from files there and not read from a file here"));
 }
 
 } // namespace troupe::storage::manifest_test

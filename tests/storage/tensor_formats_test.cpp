@@ -187,7 +187,7 @@ TEST_CASE("a .npz that unpacks to more than its .npy header says takes little me
 #endif
 }
 
-TEST_CASE("values of a .npz that are not wanted take little memory, and are checked") {
+TEST_CASE("values of a .npz that are not wanted take little memory, and their damage is kept") {
   constexpr std::size_t zeros = 64 << 20;
   const std::string content = npy("<f4", "16777216,", std::string(zeros, '\0'));
   const std::string packed = deflated_npz(content, static_cast<std::uint32_t>(content.size()));
@@ -205,8 +205,56 @@ TEST_CASE("values of a .npz that are not wanted take little memory, and are chec
   std::string bent = packed;
   bent[packed.size() / 2] = static_cast<char>(bent[packed.size() / 2] ^ 1);
   const auto damaged = decode_tensors("t.npz", bent, unwanted);
-  REQUIRE_FALSE(damaged);
-  CHECK(damaged.error().code == errc::damaged);
+  REQUIRE_MESSAGE(damaged, damaged.error().text);
+  REQUIRE(damaged->front().unread);
+  CHECK(damaged->front().unread->code == errc::damaged);
+}
+
+TEST_CASE("a tensor that cannot be read is an error only for a caller that wants it all") {
+  const auto wants = [](const std::string& name, auto) { return name == "a"; };
+  const auto i64 = one_safetensor("I64", bytes_of({1.0, 2.0, 3.0}));
+  const std::string line =
+    "dtype is 'I64', not F16, BF16, F32 or F64: tensor 'a', in t.safetensors";
+  CHECK(fault_of(".safetensors", i64) == line);
+  const auto found = decode_tensors("t.safetensors", i64, wants);
+  REQUIRE_MESSAGE(found, found.error().text);
+  CHECK(found->front().unread == failure{errc::invalid_argument, line});
+
+  const std::string two = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                          R"("b":{"dtype":"F64","shape":[1],"data_offsets":[4,12]}})";
+  const auto large = safetensors(two, bytes_of({1.0f}) + bytes_of({1e300}));
+  const auto read = decode_tensors("t.safetensors", large, wants);
+  REQUIRE_MESSAGE(read, read.error().text);
+  CHECK(*read == std::vector<tensor>{{"a", {1}, {1.0f}}, {"b", {1}, {}}});
+  CHECK_FALSE((*read)[1].unread); // It has not been converted.
+
+  const std::string text = npy("<U5", "2,", std::string(40, '\0'));
+  const auto member = deflated_npz(text, static_cast<std::uint32_t>(text.size()));
+  const auto listed = decode_tensors("t.npz", member, wants);
+  REQUIRE_MESSAGE(listed, listed.error().text);
+  CHECK(listed->front().name == "x");
+  CHECK(listed->front().unread->text.starts_with("dtype is '<U5'"));
+  auto readme = member;
+  for (auto at = readme.find("x.npy"); at != std::string::npos; at = readme.find("x.npy", at))
+    readme.replace(at, 5, "x.txt");
+  CHECK(decode_tensors("t.npz", readme, wants)->empty());
+  CHECK(fault_of(".npz", readme) == "a member of a .npz is not a .npy, in 'x.txt', in t.npz");
+}
+
+TEST_CASE("a file that is cut off is told by the bytes that it lacks") {
+  const auto whole = one_safetensor("F32", bytes_of({1.0f, 2.0f, 3.0f}));
+  CHECK(fault_of(".safetensors", whole.substr(0, whole.size() - 5))
+        == "the file ends 5 bytes before the end of tensor 'a', in t.safetensors");
+}
+
+TEST_CASE("a pointer in place of the file is named, in each format") {
+  for (const std::string extension : {".npy", ".npz", ".safetensors"}) {
+    CHECK(fault_of(extension, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n")
+          == "t" + extension
+               + " is a git-lfs pointer, not the file itself: fetch that with git lfs pull");
+    CHECK(fault_of(extension, "/annex/objects/SHA256E-s5--1\n").find("git annex get")
+          != std::string::npos);
+  }
 }
 
 TEST_CASE("a .safetensors header is JSON, and nothing but spaces follows") {

@@ -3,8 +3,11 @@
 #include "actors/tables/table_store.hpp"
 #include "base/crc32c.hpp"
 #include "base/quote.hpp"
+#include "base/splitmix64.hpp"
+#include "base/system/file.hpp"
 #include "storage/checkpoint_writer.hpp"
 #include "storage/manifest.hpp"
+#include "storage/regular_file.hpp"
 #include "storage/tensor_file.hpp"
 
 #include <algorithm>
@@ -30,16 +33,37 @@ result<void> check_finite(const storage::tensor& x, const std::filesystem::path&
                              + storage::position_text(x.shape, index) + " in " + file.string()};
 }
 
-/// Checks that a tensor of this name was found, and can be the values of a table.
-result<void> check_fit(const storage::tensor* found, const std::string& name,
-                       const table_spec& table, const std::filesystem::path& file) {
-  if (!found)
-    return {errc::shape_mismatch, file.string() + " holds no tensor '" + name + "'"};
+/// Lists the names of tensors, "'w', 'b' and 3 more".
+std::string listed_names(std::span<const storage::tensor> tensors) {
+  constexpr std::size_t listed_max = 6;
+  if (tensors.empty())
+    return "none";
+  std::string names;
+  for (const auto& each : tensors.first(std::min(tensors.size(), listed_max)))
+    names += (names.empty() ? "" : ", ") + troupe::quote(each.name);
+  if (tensors.size() > listed_max)
+    names += " and " + std::to_string(tensors.size() - listed_max) + " more";
+  return names;
+}
+
+/// Returns the tensor of this name, if it can be the values of a table.
+result<storage::tensor> take_fitting(std::vector<storage::tensor>& all, const std::string& name,
+                                     const table_spec& table, const std::filesystem::path& file) {
+  const auto found = std::ranges::find(all, name, &storage::tensor::name);
+  if (found == all.end())
+    return {errc::shape_mismatch,
+            file.string() + " holds no tensor '" + name + "'; it holds " + listed_names(all)};
+  if (found->unread)
+    return *found->unread;
   if (found->shape != table.shape)
     return {errc::shape_mismatch, "tensor '" + name + "' is " + storage::shape_text(found->shape)
                                     + " in " + file.string() + " and "
                                     + storage::shape_text(table.shape) + " in the model"};
-  return check_finite(*found, file);
+  if (auto finite = check_finite(*found, file); !finite)
+    return finite.error();
+  // The name stays, as a later error lists those of the file.
+  return storage::tensor{found->name, found->shape, std::move(found->values),
+                         found->converted_from};
 }
 
 /// Returns the tensor of each table, in the job's order.
@@ -54,18 +78,15 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
   if (!read)
     return read.error();
   for (const auto& x : *read)
-    if (std::none_of(job.tables.begin(), job.tables.end(),
-                     [&](const auto& table) { return table.name == x.name; }))
+    if (!x.unread && std::ranges::find(job.tables, x.name, &table_spec::name) == job.tables.end())
       return {errc::shape_mismatch, "the model has no table " + troupe::quote(x.name) + ", which "
                                       + file.string() + " holds"};
   std::vector<storage::tensor> ordered;
   for (const auto& table : job.tables) {
-    const auto found =
-      std::find_if(read->begin(), read->end(), [&](const auto& x) { return x.name == table.name; });
-    auto* const values = found == read->end() ? nullptr : &*found;
-    if (auto fits_table = check_fit(values, table.name, table, file); !fits_table)
-      return fits_table.error();
-    ordered.push_back(std::move(*values));
+    auto taken = take_fitting(*read, table.name, table, file);
+    if (!taken)
+      return taken.error();
+    ordered.push_back(*std::move(taken));
   }
   return ordered;
 }
@@ -81,12 +102,7 @@ result<storage::tensor> tensor_of(const values_file& from, const table_spec& tab
     });
   if (!read)
     return read.error();
-  const auto found =
-    is_only ? read->begin() : std::ranges::find(*read, name, &storage::tensor::name);
-  auto* const values = found == read->end() ? nullptr : &*found;
-  if (auto fits = check_fit(values, is_only && values ? values->name : name, table, file); !fits)
-    return fits.error();
-  return std::move(*values);
+  return take_fitting(*read, is_only ? file.stem().string() : name, table, file);
 }
 
 std::string remark_on_conversion(const std::filesystem::path& file,
@@ -98,9 +114,31 @@ std::string remark_on_conversion(const std::filesystem::path& file,
   return file.string() + " holds " + found->converted_from + ": its values become float32";
 }
 
+/// Returns a checksum of the files' bytes in their order, which is not 0.
+result<std::uint64_t> checksum_of(std::span<const std::string> files) {
+  std::uint64_t state = splitmix64_of(files.size());
+  for (const auto& file : files) {
+    if (const auto other = storage::other_than_file(file))
+      return {errc::invalid_argument, "cannot take a checksum of " + file
+                                        + ", which the program reads: it is " + *other
+                                        + ": let the program give a dataset_id in its place"};
+    const auto sum = sum_file(file, /* from_disk = */ false);
+    if (!sum)
+      return sum.error();
+    state = splitmix64_of(splitmix64_of(state ^ sum->size_bytes) ^ sum->crc32c);
+  }
+  return std::max<std::uint64_t>(state, 1);
+}
+
 } // namespace
 
-result<void> read_values(plan& what) {
+result<void> read_files(plan& what) {
+  if (!what.data_files.empty()) {
+    const auto checksum = checksum_of(what.data_files);
+    if (!checksum)
+      return checksum.error();
+    what.job.files_checksum = *checksum;
+  }
   for (std::uint32_t i = 0; i < what.job.tables.size(); ++i) {
     auto& table = what.job.tables[i];
     const auto& from = what.values[i];
@@ -122,6 +160,8 @@ void take_checksums(plan& mine, const job_spec& theirs) {
   for (std::size_t i = 0; i < mine.job.tables.size() && i < theirs.tables.size(); ++i)
     if (mine.values[i])
       mine.job.tables[i].values_checksum = theirs.tables[i].values_checksum;
+  if (!mine.data_files.empty())
+    mine.job.files_checksum = theirs.files_checksum;
 }
 
 result<void> write_first_checkpoint(const std::filesystem::path& checkpoints, const job_spec& job,

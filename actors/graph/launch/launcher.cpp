@@ -25,6 +25,7 @@
 #include "base/system/signals.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
+#include "storage/job_difference.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/send.hpp"
@@ -323,6 +324,8 @@ private:
 
   void follow_main_host(const job_spec& job) {
     if (const auto line = overruled(options_, job_, job); !line.empty())
+      note(line);
+    for (const auto& line : storage::option_differences(job, job_, "the main host's job"))
       note(line);
     job_ = job;
     statistics_.follow(job);

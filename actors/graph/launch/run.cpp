@@ -45,7 +45,7 @@ result<report> run(const graph& described, const settings& how) {
     return made.error();
   if (made->store == store_kind::all_reduce)
     return wrong(made->store_name + " is an all-reduce, which needs processes: use servers");
-  if (auto read = read_values(*made); !read)
+  if (auto read = read_files(*made); !read)
     return read.error();
   return run_inside(*made, how.log);
 }

@@ -9,6 +9,7 @@
 #include "storage/checkpoint_directory.hpp"
 #include "storage/coordinator_store.hpp"
 #include "storage/etcd_store.hpp"
+#include "storage/job_difference.hpp"
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
@@ -82,6 +83,18 @@ result<void> check_epochs(const storage::manifest& newest, const job_spec& job) 
                       job.epochs, epoch + 1)};
 }
 
+/// Adds a line for each difference between a checkpoint's job and this one that --resume accepts.
+void remark_on_origin(const storage::manifest& newest, const job_spec& job,
+                      std::vector<std::string>& remarks) {
+  const auto name = fmt::format("checkpoint {}", newest.checkpoint);
+  if (newest.job.files_checksum == 0 && job.files_checksum != 0)
+    remarks.push_back(name
+                      + " has no checksum of the files that the program reads: this run goes "
+                        "on as if they were the same");
+  for (auto& line : storage::option_differences(newest.job, job, name))
+    remarks.push_back(std::move(line));
+}
+
 result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
                           std::vector<std::string>& remarks) {
   const auto found = storage::newest_good(checkpoints, job);
@@ -90,6 +103,7 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
   if (found->newest) {
     for (const auto& refused : found->refused)
       remarks.push_back(refused.text);
+    remark_on_origin(*found->newest, job, remarks);
     return check_epochs(*found->newest, job);
   }
   const auto count = found->refused.size();

@@ -105,6 +105,7 @@ struct run_options {
   std::vector<named_process> by_node;
 
   std::set<std::string> given; ///< Names of the options that the command line had.
+  std::vector<own_option> own; ///< The program's own options, with the values that they have.
 
   /// Returns the mode that was asked for, else the mode that fits the consistency.
   run_mode mode() const;

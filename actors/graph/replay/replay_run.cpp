@@ -31,7 +31,9 @@ constexpr std::chrono::seconds replay_show_interval{2};
 
 /// Checks that the trainer is that of the run. Rates and other options come from the trace.
 result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
-  bool fits = recorded.name == mine.name && recorded.samples == mine.samples
+  const bool same_files =
+    recorded.files_checksum == mine.files_checksum || recorded.files_checksum == 0;
+  bool fits = recorded.name == mine.name && recorded.samples == mine.samples && same_files
               && recorded.tables.size() == mine.tables.size();
   for (std::size_t i = 0; fits && i < mine.tables.size(); ++i) {
     const auto& x = recorded.tables[i];
@@ -44,6 +46,7 @@ result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
   auto same_otherwise = recorded;
   same_otherwise.name = mine.name;
   same_otherwise.samples = mine.samples;
+  same_otherwise.files_checksum = same_files ? recorded.files_checksum : mine.files_checksum;
   same_otherwise.tables = mine.tables;
   for (auto& table : same_otherwise.tables)
     for (const auto& other : recorded.tables)
@@ -138,6 +141,11 @@ result<int> replay_and_compare(const plan& what) {
     return known.error();
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
+  if (job.files_checksum == 0 && what.job.files_checksum != 0)
+    fmt::print("the record has no checksum of the files that the program reads: the replay goes on "
+               "as if they were the same\n");
+  for (const auto& line : storage::option_differences(job, what.job, "the record"))
+    fmt::print("{}\n", line);
   if (const auto idle = idle_options(options); !idle.empty())
     fmt::print("the replay does as the record says and leaves these options out: {}\n", idle);
   if (options.replay_seconds)

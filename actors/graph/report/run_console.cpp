@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <system_error>
@@ -114,6 +115,29 @@ void run_console::log(log_level level, const std::string& text) {
     log_(level, text);
 }
 
+/// Names each figure of an evaluation that is NaN or infinite.
+static void report_not_finite(const evaluation_message& what, std::chrono::nanoseconds elapsed,
+                              run_console& console) {
+  auto checked = what.found->measures;
+  checked.push_back({"loss", what.found->loss});
+  if (what.found->accuracy)
+    checked.push_back({"accuracy", *what.found->accuracy});
+  for (const auto& each : checked) {
+    if (std::isfinite(each.value))
+      continue;
+    const bool from_finite = std::ranges::all_of(what.parameters, [](const auto& table) {
+      return std::ranges::all_of(table, [](float x) { return std::isfinite(x); });
+    });
+    console.event(
+      {event_kind::evaluation_not_finite,
+       {{"measure", each.name},
+        {"value", std::string{std::isnan(each.value) ? "NaN" : "infinite"}},
+        {"reason", std::string{from_finite ? "the parameters are finite, so the evaluator made it"
+                                           : "some parameters are NaN or infinite"}}}},
+      elapsed);
+  }
+}
+
 void take_evaluation(const evaluation_message& what, time_point now,
                      std::chrono::nanoseconds elapsed, run_statistics& statistics,
                      run_console& console) {
@@ -132,11 +156,7 @@ void take_evaluation(const evaluation_message& what, time_point now,
   console.event(evaluated, elapsed);
   if (!found.note.empty())
     console.event(note_of(found.note), elapsed);
-  auto checked = found.measures;
-  checked.push_back({"loss", found.loss});
-  for (const auto& each : checked)
-    if (!std::isfinite(each.value))
-      console.event({event_kind::evaluation_not_finite, {{"measure", each.name}}}, elapsed);
+  report_not_finite(what, elapsed, console);
   statistics.evaluated(what.number, found, now);
 }
 

@@ -43,13 +43,13 @@ bool well_formed(const status_message& what) {
 }
 
 /// Drops the parts of the stored state that do not hold for this job.
-storage::coordinator_state fitting(storage::coordinator_state stored, const job_spec& job,
-                                   std::uint64_t fingerprint) {
-  if (stored.job != fingerprint) {
+storage::coordinator_state fitting(storage::coordinator_state stored, const job_spec& job) {
+  const bool is_known = is_of(stored.job, job);
+  if (!is_known) {
     stored.servers.clear();
     stored.draining.clear();
   }
-  if (stored.job != fingerprint || stored.chains.size() != job.chain_count())
+  if (!is_known || stored.chains.size() != job.chain_count())
     stored.chains.assign(job.chain_count(), {});
   return stored;
 }
@@ -64,8 +64,8 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                          storage::coordinator_state stored, std::uint64_t last_checkpoint,
                          time_point now, coordinator_effects& effects)
     : job_(std::move(job)), options_(options), fingerprint_(fingerprint(job_)),
-      recovering_(stored.term > 0 && stored.job == fingerprint_),
-      state_(fitting(std::move(stored), job_, fingerprint_)), started_at_(now), last_call_(now),
+      recovering_(stored.term > 0 && is_of(stored.job, job_)),
+      state_(fitting(std::move(stored), job_)), started_at_(now), last_call_(now),
       observed_at_(now),
       placement_({.replicas = job_.replicas,
                   .restart_from_one_replica = job_.durability == durability_mode::log},

@@ -55,6 +55,8 @@ result<input_file> input_file::open(const std::string& path) {
   if (auto filled = file.fill(format_head_bytes); !filled)
     return filled.error();
   const std::string_view head = text_of(file.buffered());
+  if (const auto pointer = troupe::storage::pointer_to_file(head))
+    return {errc::malformed, path + " is " + *pointer};
   file.packing_ = packing_of(head);
   if (file.packing_ != packing::none) {
     auto made = make_unpacker(file.packing_);

@@ -107,10 +107,13 @@ result<idx_file> read_idx(const std::string& path, std::uint32_t magic) {
     made.height = word_at(header, 8);
     made.width = word_at(header, 12);
   }
-  // Below 2^24 features and 2^36 bytes, sizes neither overflow nor exhaust the address space.
-  if (made.count == 0 || made.bytes_each() == 0 || made.bytes_each() >> 24
-      || (made.count * made.bytes_each()) >> 36)
-    return bad_file("a header with impossible sizes", path);
+  const auto sizes = "a header with impossible sizes, " + std::to_string(made.count) + " of "
+                     + std::to_string(made.height) + " x " + std::to_string(made.width);
+  if (made.count == 0 || made.bytes_each() == 0)
+    return bad_file(sizes + ", which is nothing", path);
+  // Below these limits, sizes neither overflow nor exhaust the address space.
+  if (made.bytes_each() >> 24 || (made.count * made.bytes_each()) >> 36)
+    return bad_file(sizes + ": the limits are 2^24 bytes an item and 2^36 in all", path);
   if (auto values = read_values(*file, header_size, made); !values)
     return values.error();
   return made;

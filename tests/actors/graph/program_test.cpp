@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace program_test {
 
@@ -125,6 +126,60 @@ TEST_CASE("a function of the command line that throws ends the program in one li
     CHECK(tried.run(3, words, nothing) == 1);
   });
   CHECK(text == "tried: std::runtime_error without a text\n");
+}
+
+TEST_CASE("the options of a program's own are known with their values, given or not") {
+  std::string path, kind = "plain";
+  std::uint64_t count = 7;
+  double share = 0.5;
+  bool flag = false;
+  std::vector<int> list;
+  std::vector<own_option> seen;
+  const auto run = [&](std::vector<std::string> words) {
+    program tried{"tried", "A program with options"};
+    tried.option("--path", path, "A path");
+    tried.option("--kind", kind, "A kind", {"plain", "other"});
+    tried.option("--count,-c", count, "A count", 1, 9);
+    tried.option("--share", share, "A share", 0, 1);
+    tried.flag("--flag", flag, "A flag");
+    tried.command_line().add_option("--list", list, "Numbers");
+    words.insert(words.begin(), "tried");
+    std::vector<char*> argv;
+    for (auto& word : words)
+      argv.push_back(word.data());
+    (void)errors_of([&] {
+      CHECK(tried.run(static_cast<int>(argv.size()), argv.data(),
+                      [&](const run_options& options) -> graph {
+                        seen = options.own;
+                        throw std::invalid_argument{"enough"};
+                      })
+            == 2);
+    });
+  };
+  using options = std::vector<own_option>;
+  run({});
+  CHECK(seen
+        == options{{"--path", ""},
+                   {"--kind", "plain"},
+                   {"--count", "7"},
+                   {"--share", "0.5"},
+                   {"--flag", "false"},
+                   {"--list", ""}});
+  run({"--share", "0.250", "--path", "caf\xe9", "-c", "9", "--flag", "--list", "1", "2", "--epochs",
+       "3"});
+  CHECK(seen
+        == options{{"--path", "caf\\xe9"},
+                   {"--kind", "plain"},
+                   {"--count", "9"},
+                   {"--share", "0.25"},
+                   {"--flag", "true"},
+                   {"--list", "1,2"}});
+  run({"--path", std::string(5000, 'x') + "a"});
+  const auto long_value = seen.at(0).value;
+  CHECK(long_value.size() < 300);
+  run({"--path", std::string(5000, 'x') + "b"});
+  CHECK(seen.at(0).value.size() == long_value.size());
+  CHECK(seen.at(0).value != long_value); // The checksum differs.
 }
 
 } // namespace program_test

@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -72,6 +73,28 @@ TEST_CASE("a graph runs inside a program, with threads and in virtual time") {
     CHECK(done->json.find("\"loss_curve\"") != std::string::npos);
     CHECK(std::ranges::count(lines, "all 75 batches are applied") == 1);
   }
+}
+
+TEST_CASE("a figure of an evaluation that is not finite is named, with its cause") {
+  struct spoiled final : evaluator {
+    evaluation evaluate(const_tensors) override {
+      return {.loss = 1.5,
+              .measures = {{"share", std::numeric_limits<double>::quiet_NaN()},
+                           {"ratio", std::numeric_limits<double>::infinity()}}};
+    }
+  };
+  auto how = settings_of(run_mode::simulation);
+  how.options.epochs = 1;
+  std::vector<std::string> lines;
+  how.log = [&](log_level, const std::string& line) { lines.push_back(line); };
+  graph g;
+  auto model = g.add("model", how.options.store({table_of("w", 7)}));
+  g.add("learners", how.options.workers_of(100, trainers(counted))).into(model);
+  g.add("test", evaluate{[] { return std::make_unique<spoiled>(); }}).into(model);
+  REQUIRE(run(g, how));
+  const std::string cause = ": the parameters are finite, so the evaluator made it";
+  CHECK(std::ranges::count(lines, "the share of the evaluation is NaN" + cause) >= 1);
+  CHECK(std::ranges::count(lines, "the ratio of the evaluation is infinite" + cause) >= 1);
 }
 
 TEST_CASE("a graph without an evaluator has its values in the end") {

@@ -111,6 +111,19 @@ TEST_CASE("a row is a function of seed, table and key, wherever it is made") {
   }
 }
 
+TEST_CASE("the first floats of a row begin as 0 where the initializer says so") {
+  auto table = table_of(initializer_kind::normal, 0.5f);
+  std::vector<float> whole(4), zeros(4), all(4);
+  row_initializer{1, table}.fill(42, whole);
+  table.init.zeros = 1;
+  row_initializer{1, table}.fill(42, zeros);
+  CHECK(whole[0] != 0.0f);
+  CHECK(zeros == std::vector{0.0f, whole[1], whole[2], whole[3]});
+  table.init.zeros = 4;
+  row_initializer{1, table}.fill(42, all);
+  CHECK(all == std::vector<float>(4));
+}
+
 TEST_CASE("values never change between versions") {
   // A server without a checkpoint makes them anew, perhaps with another build than its
   // predecessor's. The expected values were computed apart from this program, from the header's

@@ -1,6 +1,7 @@
 // Tests the files of a run that actors/graph writes and reads.
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/import.hpp"
+#include "actors/graph/launch/run_setup.hpp"
 #include "serialization/layout.hpp"
 #include "storage/checkpoint_directory.hpp"
 #include "storage/checkpoint_reader.hpp"
@@ -162,7 +163,7 @@ TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
   const temporary_directory folder;
   const auto file = folder.path() / "p.npz";
   const std::pair<std::vector<storage::tensor>, std::string> cases[] = {
-    {{tensor_of("w", {9000})}, file.string() + " holds no tensor 'bias'"},
+    {{tensor_of("w", {9000})}, file.string() + " holds no tensor 'bias'; it holds 'w'"},
     {{tensor_of("w", {9000}), tensor_of("b", {5})},
      "the model has no table 'b', which " + file.string() + " holds"},
     {{tensor_of("w", {9000}), tensor_of("bias", {5}), tensor_of("more", {1})},
@@ -230,7 +231,7 @@ TEST_CASE("tables_begin_with_the_arrays_of_files_that_the_program_names") {
   REQUIRE(storage::write_tensors(folder.path() / "b.npy", {tensor_of("x", {5})}));
   what.values = {from_file(folder.path() / "p.safetensors", "first"),
                  from_file(folder.path() / "b.npy")};
-  REQUIRE(read_values(what));
+  REQUIRE(read_files(what));
   CHECK(*what.given.at(0) == tensor_of("first", {9000}).values);
   CHECK(*what.given.at(1) == tensor_of("x", {5}).values);
   CHECK(what.job.tables[0].values_checksum != 0);
@@ -277,16 +278,155 @@ TEST_CASE("each_mistake_of_a_tables_file_is_one_line_that_names_the_table") {
     what.job = job_of_tables();
     what.values.resize(2);
     what.values[table] = from;
-    const auto done = read_values(what);
+    const auto done = read_files(what);
     return done ? "" : done.error().text;
   };
   CHECK(error_of(0, from_file(file))
         == "table 'w': tensor 'w' is 90x100 in " + file + " and 9000 in the model");
-  CHECK(error_of(1, from_file(file)) == "table 'bias': " + file + " holds no tensor 'bias'");
+  CHECK(error_of(1, from_file(file))
+        == "table 'bias': " + file + " holds no tensor 'bias'; it holds 'w', 'odd'");
   CHECK(error_of(1, from_file(file, "odd"))
         == "table 'bias': tensor 'odd' is infinite at [2] in " + file);
   CHECK(error_of(1, from_file(file + "x")).starts_with("table 'bias': "));
   CHECK(error_of(1, from_file("absent.npz")).starts_with("table 'bias': cannot open absent.npz"));
+}
+
+namespace {
+
+/// Writes a .safetensors with the tables of job_of_tables(), of which `name` is of integers, and a
+/// tensor of integers that no table takes.
+void write_with_integers(const std::filesystem::path& file, const std::string& name = "") {
+  std::string head = "{", values;
+  for (const auto& [each, count] :
+       {std::pair{"w", 9000}, std::pair{"bias", 5}, std::pair{"norm.num_batches_tracked", 1}}) {
+    const bool is_integer = each == name || count == 1;
+    const auto begin = values.size();
+    values.append(static_cast<std::size_t>(count) * (is_integer ? 8 : 4), '\0');
+    head += (begin > 0 ? ",\"" : "\"") + std::string(each) + "\":{\"dtype\":\""
+            + (is_integer ? "I64" : "F32") + "\",\"shape\":[" + std::to_string(count)
+            + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(values.size())
+            + "]}";
+  }
+  head += "}";
+  std::string length;
+  for (int i = 0; i < 8; ++i)
+    length += static_cast<char>(head.size() >> (8 * i));
+  std::ofstream{file, std::ios::binary} << length << head << values;
+}
+
+plan plan_of(const std::vector<std::string>& data_files) {
+  plan what;
+  what.job = job_of_tables();
+  what.values.resize(what.job.tables.size());
+  what.data_files = data_files;
+  return what;
+}
+
+} // namespace
+
+TEST_CASE("parts_of_a_file_that_no_table_takes_are_left_out") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.safetensors";
+  std::filesystem::create_directories(folder.path() / "c");
+  write_with_integers(file);
+  CHECK(import_parameters(file, folder.path() / "c", job_of_tables()));
+  auto what = plan_of({});
+  what.values = {from_file(file), from_file(file)};
+  CHECK(read_files(what));
+
+  write_with_integers(file, "bias"); // A table takes it.
+  const std::string why = "dtype is 'I64', not F16, BF16, F32 or F64: tensor 'bias', in ";
+  const auto refused = import_parameters(file, folder.path(), job_of_tables());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error() == failure{errc::invalid_argument, why + file.string()});
+  const auto unread = read_files(what);
+  REQUIRE_FALSE(unread);
+  CHECK(unread.error().text == "table 'bias': " + why + file.string());
+}
+
+TEST_CASE("the_names_that_a_file_holds_are_listed_up_to_a_limit") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.npz";
+  std::vector<storage::tensor> tensors;
+  for (int i = 0; i < 9; ++i)
+    tensors.push_back(tensor_of("layer" + std::to_string(i) + ".weight", {2}));
+  REQUIRE(storage::write_tensors(file, tensors));
+  auto what = plan_of({});
+  what.values[0] = from_file(file);
+  CHECK(read_files(what).error().text
+        == "table 'w': " + file.string()
+             + " holds no tensor 'w'; it holds 'layer0.weight', 'layer1.weight', 'layer2.weight', "
+               "'layer3.weight', 'layer4.weight', 'layer5.weight' and 3 more");
+}
+
+TEST_CASE("a_checksum_of_the_files_that_a_program_reads_is_part_of_its_job") {
+  const temporary_directory folder;
+  const auto one = (folder.path() / "one").string(), two = (folder.path() / "two").string();
+  std::ofstream{one} << "1 2 3";
+  std::ofstream{two} << "4 5 6";
+  const auto checksum_of = [](const std::vector<std::string>& files) {
+    auto what = plan_of(files);
+    REQUIRE(read_files(what));
+    return what.job.files_checksum;
+  };
+  CHECK(checksum_of({}) == 0);
+  const auto both = checksum_of({one, two});
+  CHECK(both != 0);
+  CHECK(both == checksum_of({one, two}));
+  CHECK(both != checksum_of({two, one}));
+  CHECK(both != checksum_of({one}));
+
+  auto child = plan_of({one, two}); // It reads no file for the checksum.
+  auto theirs = job_of_tables();
+  theirs.files_checksum = both;
+  std::filesystem::remove(two);
+  take_checksums(child, theirs);
+  CHECK(child.job == theirs);
+
+  std::ofstream{two} << "4 5 7";
+  CHECK(checksum_of({one, two}) != both);
+  std::filesystem::remove(two);
+  REQUIRE(mkfifo(two.c_str(), 0600) == 0);
+  auto pipe = plan_of({one, two});
+  CHECK(read_files(pipe).error()
+        == failure{errc::invalid_argument,
+                   "cannot take a checksum of " + two
+                     + ", which the program reads: it is a pipe: let the program give a dataset_id "
+                       "in its place"});
+}
+
+TEST_CASE("a_resumed_run_tells_what_differs_from_its_checkpoint") {
+  const temporary_directory folder;
+  const auto checkpoints = folder.path() / "checkpoints";
+  std::filesystem::create_directories(checkpoints);
+  auto earlier = job_of_tables();
+  earlier.own_options = {{"--sigma", "0.01"}};
+  REQUIRE(write_first_checkpoint(checkpoints, earlier, {}));
+  run_options options;
+  options.asked_mode = run_mode::threads;
+  options.checkpoint_directory = checkpoints;
+  options.resume = true;
+  auto job = earlier;
+  job.own_options = {{"--sigma", "5"}};
+  job.files_checksum = 7;
+  {
+    const auto made = prepare_directories("files", options, job);
+    REQUIRE_MESSAGE(made, made.error().text);
+    CHECK(made->remarks
+          == std::vector<std::string>{
+            "checkpoint 1 has no checksum of the files that the program reads: this run goes on as "
+            "if they were the same",
+            "--sigma is '5' here and was '0.01' in checkpoint 1"});
+  }
+  std::filesystem::remove_all(checkpoints);
+  std::filesystem::create_directories(checkpoints);
+  REQUIRE(write_first_checkpoint(checkpoints, job, {}));
+  job.files_checksum = 8;
+  const auto refused = prepare_directories("files", options, job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::wrong_job);
+  CHECK(refused.error().text.ends_with("belongs to another data set: the files that the program "
+                                       "reads have other bytes there and here"));
 }
 
 } // namespace run_files_test

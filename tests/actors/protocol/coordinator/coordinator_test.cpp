@@ -22,6 +22,19 @@ TEST_CASE("the term is persisted first, and every order carries it") {
   CHECK(one.persisted[0].job == fingerprint(job));
 }
 
+TEST_CASE("state from before the checksum of files is kept by a job that has one") {
+  auto job = job_of_mode(consistency_mode::asp);
+  storage::coordinator_state stored;
+  stored.term = 4;
+  stored.generation = {2};
+  stored.job = fingerprint(job);
+  stored.chain_of.assign(8, chain_id{1});
+  job.files_checksum = 7;
+  coordinator_fixture one(job, {}, stored);
+  CHECK(one.persisted.at(0).generation == generation_id{2}); // 3 in another job.
+  CHECK(one.persisted[0].job == fingerprint(job));
+}
+
 TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing to restore") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
