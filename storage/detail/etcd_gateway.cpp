@@ -22,26 +22,32 @@ constexpr milliseconds status_time{200};
 constexpr int deadline_exceeded = 4;
 constexpr int unavailable = 14;
 
-/// Blocks SIGPIPE: the library writes to sockets that the other end may have closed.
-class without_sigpipe {
+/// Blocks SIGPIPE: the library writes to sockets that the other end may have closed. Blocks the
+/// signals of timers, too: after each interruption the library waits for its whole time again, so a
+/// profiler's timer would keep a request for ever.
+class without_interruptions {
 public:
-  without_sigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  without_interruptions() {
+    sigemptyset(&blocked_);
+    for (const int number : {SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF})
+      sigaddset(&blocked_, number);
+    pthread_sigmask(SIG_BLOCK, &blocked_, &before_);
   }
-  ~without_sigpipe() {
-    if (sigismember(&before_, SIGPIPE) == 1)
-      return;
-    const timespec at_once{};
-    sigtimedwait(&pipe_, nullptr, &at_once);
+  ~without_interruptions() {
+    if (sigismember(&before_, SIGPIPE) == 0) {
+      sigset_t pipe;
+      sigemptyset(&pipe);
+      sigaddset(&pipe, SIGPIPE);
+      const timespec at_once{};
+      sigtimedwait(&pipe, nullptr, &at_once);
+    }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  without_sigpipe(const without_sigpipe&) = delete;
-  without_sigpipe& operator=(const without_sigpipe&) = delete;
+  without_interruptions(const without_interruptions&) = delete;
+  without_interruptions& operator=(const without_interruptions&) = delete;
 
 private:
-  sigset_t pipe_;
+  sigset_t blocked_;
   sigset_t before_;
 };
 
@@ -67,7 +73,7 @@ failure no_answer(const endpoint& where, httplib::Error why, milliseconds waited
 
 result<answer> post(const endpoint& where, const std::string& path, const std::string& body,
                     milliseconds deadline) {
-  const without_sigpipe guard;
+  const without_interruptions guard;
   const auto began = clock::now();
   httplib::Client http{where.host, where.port};
   // Connecting and answering may each take half of the time.
