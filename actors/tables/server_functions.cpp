@@ -2,6 +2,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
+#include "base/user_code.hpp"
 #include "kernels/optimizer.hpp"
 #include "serialization/messages.hpp"
 
@@ -128,6 +129,7 @@ result<void> take_step(const function_spec& function, const optimizer_spec& opti
   const auto wrong = [&](errc code, const std::string& what) {
     return failure{code, "function '" + optimizer.function + "' " + what};
   };
+  const user_call here{{"server function", optimizer.function}};
   try {
     if (!function.step(info, weights, state, gradient))
       return wrong(errc::non_finite, "gave a value that is not finite");
