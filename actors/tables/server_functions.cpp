@@ -3,6 +3,7 @@
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
 #include "serialization/messages.hpp"
 
 #include <algorithm>
@@ -129,7 +130,8 @@ result<void> take_step(const function_spec& function, const optimizer_spec& opti
     return failure{code, "function '" + optimizer.function + "' " + what};
   };
   try {
-    if (!function.step(info, weights, state, gradient))
+    if (!function.step(info, weights, state, gradient)
+        || kernels::first_non_finite(weights) < weights.size())
       return wrong(errc::non_finite, "gave a value that is not finite");
     return {};
   } catch (...) {
