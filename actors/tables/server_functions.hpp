@@ -71,7 +71,8 @@ std::size_t state_per_weight(const optimizer_spec& optimizer);
 bool counts_steps(const optimizer_spec& optimizer);
 
 /// Calls a server function. Errors: non_finite (it returned false, or a weight is not finite),
-/// contract_broken (it threw). The outputs are then unspecified. The text lacks the place: "function 'f/1' gave ...".
+/// contract_broken (it threw). The outputs are then unspecified. The text lacks the place:
+/// "function 'f/1' gave ...".
 result<void> take_step(const function_spec& function, const optimizer_spec& optimizer,
                        const step_info& info, std::span<float> weights, std::span<float> state,
                        std::span<const float> gradient);
