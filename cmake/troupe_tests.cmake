@@ -81,6 +81,12 @@ if(TARGET troupe_example_sgd)
   troupe_add_tests(distributed troupe_example_sgd)
 endif()
 
+# -- tests/misbehave: a program whose user code misbehaves ----------------------
+
+file(GLOB misbehave CONFIGURE_DEPENDS tests/misbehave/*.cpp)
+add_executable(misbehave ${misbehave})
+target_link_libraries(misbehave PRIVATE Troupe::actors)
+
 # -- tests/distributed/*_test.py: run real processes; take the folder of the programs
 
 # Each class is a test of its own. A changed file may have new classes, so it is read again.

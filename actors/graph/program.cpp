@@ -2,6 +2,7 @@
 
 #include "actors/graph/allreduce/allreduce_launcher.hpp"
 #include "actors/graph/allreduce/rank_process.hpp"
+#include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
 #include "actors/graph/launch/role_process.hpp"
@@ -15,8 +16,10 @@
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
 #include "base/quote.hpp"
+#include "base/system/exit_guard.hpp"
 #include "base/system/resource_limits.hpp"
 #include "base/system/standard_output.hpp"
+#include "base/user_code.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
@@ -53,6 +56,7 @@ std::string member_of(const std::string& child) {
 /// Calls the user's function, in which std::invalid_argument means an option's value.
 graph described_by(const std::function<graph(const run_options&)>& describe,
                    const run_options& options) {
+  const user_call here{{"describe()"}};
   try {
     return describe(options);
   } catch (const std::invalid_argument&) {
@@ -78,6 +82,27 @@ int show_only(const plan& what) {
   if (what.options.dry_run)
     fmt::print("options, files and addresses are fine; nothing was started\n");
   return EXIT_SUCCESS;
+}
+
+/// Returns a function that writes the line about the end of a process, `member` of the job; empty: of
+/// the launcher.
+last_line_writer last_line_of(const std::string& name, const std::string& member) {
+  return [name, member](const std::string& why) {
+    if (member.empty())
+      complain(name, why, EXIT_FAILURE);
+    else // Not through the log itself, whose lock this thread may hold.
+      fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
+  };
+}
+
+/// Launches or replays the job, and returns the exit status. `command`: the words that the process
+/// was started with.
+int launch(const plan& what, const std::vector<std::string>& command, end_watch& end) {
+  allow_files(what.options);
+  if (what.options.replay_directory)
+    return run_replay(what);
+  return what.store == store_kind::all_reduce ? run_allreduce_launcher(what, command, end)
+                                              : run_launcher(what, command, end);
 }
 
 int with_output_written(const std::string& name, int status) {
@@ -261,14 +286,10 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_, exception_text(), EXIT_FAILURE);
   }
   options_.own = own_options();
-  end_where_resources_lack(
-    [name = name_, member = member_of(child_)](const std::string& why) {
-      if (member.empty())
-        complain(name, why, EXIT_FAILURE);
-      else // Not through the log itself, whose lock this thread may hold.
-        fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
-    },
-    EXIT_FAILURE);
+  const auto write_last_line = last_line_of(name_, member_of(child_));
+  end_where_resources_lack(write_last_line, EXIT_FAILURE);
+  // The launcher restarts a process of the job by the status that its code chose.
+  const exit_guard unfinished{child_.empty() ? EXIT_FAILURE : EXIT_SUCCESS, write_last_line};
   if (auto valid = validate_without_graph(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto lowered = [&] {
@@ -282,18 +303,13 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
       return who ? run_child(*who, options_, functions_, lowered, run_rank)
                  : complain(name_, who.error().text, bad_command_line);
     }
+    end_watch end{name_};
     auto what = lowered();
     if (options_.dry_run || !(options_.print_graph || options_.dot))
       required(read_files(what), bad_command_line);
     if (options_.print_graph || options_.dot || options_.dry_run)
       return with_output_written(name_, show_only(what));
-    allow_files(what.options);
-    const std::vector<std::string> command{argv, argv + argc};
-    const int status = options_.replay_directory ? run_replay(what)
-                       : what.store == store_kind::all_reduce
-                         ? run_allreduce_launcher(what, command)
-                         : run_launcher(what, command);
-    return with_output_written(name_, status);
+    return with_output_written(name_, launch(what, {argv, argv + argc}, end));
   } catch (const run_failed& why) {
     return complain(name_, why.what(), why.status);
   } catch (...) {

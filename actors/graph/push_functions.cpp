@@ -1,7 +1,9 @@
 // Makes trainers: runs local steps around them, and push functions behind them, on their thread.
 // Takes the notes of both.
 #include "actors/graph/plan.hpp"
+#include "actors/process_name.hpp"
 #include "base/splitmix64.hpp"
+#include "base/user_code.hpp"
 
 #include <memory>
 #include <optional>
@@ -28,23 +30,31 @@ std::uint64_t seed_for(std::string_view name, std::uint64_t seed) {
   return splitmix64_of(seed ^ hash);
 }
 
-/// Gives notes to a trainer, and its gradients to functions. These need the whole gradient on the
-/// host, so with a function no table is ready early, and no gradient stays on a device.
+/// Gives notes to a trainer, and its gradients to functions, and marks the calls of both. Functions
+/// need the whole gradient on the host, so with one no table is ready early, and no gradient stays
+/// on a device.
 class changing_trainer final : public trainer {
 public:
-  changing_trainer(std::unique_ptr<trainer> inner, std::string node,
+  changing_trainer(std::unique_ptr<trainer> inner, std::string node, std::string whose,
                    std::vector<named_function> changes, std::shared_ptr<program_notes> notes)
-      : inner_(std::move(inner)), node_(std::move(node)), changes_(std::move(changes)),
-        notes_(std::move(notes)) {}
+      : inner_(std::move(inner)), node_(std::move(node)), whose_(std::move(whose)),
+        changes_(std::move(changes)), notes_(std::move(notes)) {}
 
-  void keys(const batch& work, key_lists touched) override { inner_->keys(work, touched); }
+  void keys(const batch& work, key_lists touched) override {
+    const user_call here{{"trainer", {}, whose_}};
+    inner_->keys(work, touched);
+  }
 
   double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
     auto noted = with_notes(work);
     if (!changes_.empty())
       noted.on_ready = {};
-    const double loss = inner_->gradient(noted, parameters, gradients);
-    for (const auto& [name, change] : changes_)
+    const double loss = [&] {
+      const user_call here{{"trainer", {}, whose_}};
+      return inner_->gradient(noted, parameters, gradients);
+    }();
+    for (const auto& [name, change] : changes_) {
+      const user_call here{{"push function", name, whose_}};
       change({.batch = work.id,
               .epoch = work.epoch,
               .seed = seed_for(name, work.seed),
@@ -52,6 +62,7 @@ public:
               .keys = work.keys,
               .notes = {notes_.get(), name}},
              gradients);
+    }
     return loss;
   }
 
@@ -59,6 +70,7 @@ public:
                                                     const value_identity& which) override {
     if (!changes_.empty())
       return std::nullopt;
+    const user_call here{{"trainer", {}, whose_}};
     return inner_->gradient_on_device(with_notes(work), parameters, which);
   }
 
@@ -71,6 +83,7 @@ private:
 
   std::unique_ptr<trainer> inner_;
   std::string node_;
+  std::string whose_; ///< The worker, "worker 1".
   std::vector<named_function> changes_;
   std::shared_ptr<program_notes> notes_;
 };
@@ -91,12 +104,14 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
       auto inner = make();
       return inner ? take_local_steps(std::move(inner), local, inner_samples) : nullptr;
     };
-  if (changes.empty() && !notes)
-    return make;
-  return [make = std::move(make), node = what.workers_name, changes = std::move(changes),
+  return [make = std::move(make), node = what.workers_name,
+          whose = to_string(process_name{role::worker, worker}), changes = std::move(changes),
           notes = std::move(notes)]() -> std::unique_ptr<trainer> {
-    auto inner = make();
-    return inner ? std::make_unique<changing_trainer>(std::move(inner), node, changes, notes)
+    auto inner = [&] {
+      const user_call here{{"trainer", {}, whose}};
+      return make();
+    }();
+    return inner ? std::make_unique<changing_trainer>(std::move(inner), node, whose, changes, notes)
                  : nullptr;
   };
 }

@@ -57,6 +57,7 @@ enum class mutation : std::uint8_t {
   // coordinator/coordinator.cpp
   term_again,
   finished_unsaved,
+  works_after_last_cut,
   // coordinator/coordinator_servers.cpp
   last_one_given_up,
   given_up_not_rejected,
@@ -181,6 +182,7 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
   mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
   mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
+  mutation_entry{mutation::works_after_last_cut, "works_after_last_cut", {}, mutation_world::job},
   mutation_entry{mutation::last_one_given_up, "last_one_given_up", {}, mutation_world::job},
   mutation_entry{mutation::given_up_not_rejected, "given_up_not_rejected", {}, mutation_world::job},
   mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},

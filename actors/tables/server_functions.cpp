@@ -2,7 +2,9 @@
 
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
+#include "base/user_code.hpp"
 #include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
 #include "serialization/messages.hpp"
 
 #include <algorithm>
@@ -128,8 +130,10 @@ result<void> take_step(const function_spec& function, const optimizer_spec& opti
   const auto wrong = [&](errc code, const std::string& what) {
     return failure{code, "function '" + optimizer.function + "' " + what};
   };
+  const user_call here{{"server function", optimizer.function}};
   try {
-    if (!function.step(info, weights, state, gradient))
+    if (!function.step(info, weights, state, gradient)
+        || kernels::first_non_finite(weights) < weights.size())
       return wrong(errc::non_finite, "gave a value that is not finite");
     return {};
   } catch (...) {

@@ -31,7 +31,8 @@ struct step_info {
 };
 
 /// Takes a step in place on one stretch: on dense elements [first, first + n), or on the row with
-/// key `first`. Returns false if a result is not finite; the push then changes no replica.
+/// key `first`. Returns false if a result is not finite; the push then changes no replica. A weight
+/// that is not finite has the same effect, whatever the function returns.
 ///
 /// With a reducer, the gradient of an asp or ssp table may be the sum of several batches.
 ///
@@ -69,8 +70,9 @@ std::vector<function_probe> probes_of(const job_spec& job, const server_function
 std::size_t state_per_weight(const optimizer_spec& optimizer);
 bool counts_steps(const optimizer_spec& optimizer);
 
-/// Calls a server function. Errors: non_finite (it returned false), contract_broken (it threw). The
-/// outputs are then unspecified. The text lacks the place: "function 'f/1' gave ...".
+/// Calls a server function. Errors: non_finite (it returned false, or a weight is not finite),
+/// contract_broken (it threw). The outputs are then unspecified. The text lacks the place:
+/// "function 'f/1' gave ...".
 result<void> take_step(const function_spec& function, const optimizer_spec& optimizer,
                        const step_info& info, std::span<float> weights, std::span<float> state,
                        std::span<const float> gradient);

@@ -3,6 +3,7 @@
 #include "actors/training/touched_rows.hpp"
 #include "base/exception_text.hpp"
 #include "base/quote.hpp"
+#include "base/user_code.hpp"
 
 #include "fmt/format.h"
 
@@ -63,9 +64,11 @@ constexpr auto taken_names = std::to_array<std::string_view>({
   "workers",
 });
 
-/// Calls `call`. Exceptions that it throws name the node, unless it is the only one.
+/// Calls `call`, which is marked as code of the program. Exceptions that it throws name the node,
+/// unless it is the only one.
 template <class Call>
 auto named(const std::string& node, bool is_only, Call call) {
+  const user_call here{{"evaluator", node}};
   return is_only ? call() : titled(node, call);
 }
 

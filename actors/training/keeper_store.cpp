@@ -1,6 +1,7 @@
 #include "actors/training/keeper_store.hpp"
 
 #include "base/exception_text.hpp"
+#include "base/user_code.hpp"
 #include "kernels/vector_ops.hpp"
 #include "serialization/layout.hpp"
 
@@ -39,6 +40,7 @@ result<void> keeper_store::guarded(const char* function, Call call,
                                    const push_request* push) const {
   if (broken_)
     return *broken_;
+  const user_call here{{"keeper", how_.node}};
   try {
     call();
     return {};

@@ -5,9 +5,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -15,13 +18,23 @@ namespace troupe {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 
 // The state that a handler may touch.
 int pipe_ends[2] = {-1, -1};
 std::array<struct sigaction, watched.size()> found_actions;
+std::atomic<int> stop_count = 0, last_stop = 0;
+
+std::mutex watch_mutex;
+bool is_watched = false; ///< A signal_watch exists.
 
 void on_signal(int number) {
+  if (number != SIGCHLD) {
+    last_stop = number;
+    ++stop_count;
+  }
   const auto saved = errno;
   const auto byte = static_cast<unsigned char>(number);
   // A full pipe wakes the waiting thread anyway.
@@ -29,24 +42,34 @@ void on_signal(int number) {
   errno = saved;
 }
 
+/// Sets the handler of each signal that is not ignored. nohup and background jobs start a program
+/// with some signals ignored; they stay ignored. SIGCHLD is always handled, because children must be
+/// waited for.
+void set_handlers() {
+  struct sigaction ours {};
+  ours.sa_handler = on_signal;
+  ours.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < watched.size(); ++i)
+    if (watched[i] == SIGCHLD || found_actions[i].sa_handler != SIG_IGN)
+      sigaction(watched[i], &ours, nullptr);
+}
+
 } // namespace
 
 signal_watch::signal_watch() {
   if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0)
     throw std::runtime_error{std::string{"cannot make a pipe: "} + std::strerror(errno)};
-  struct sigaction ours {};
-  ours.sa_handler = on_signal;
-  ours.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < watched.size(); ++i) {
+  const std::lock_guard lock{watch_mutex};
+  is_watched = true;
+  stop_count = 0;
+  for (std::size_t i = 0; i < watched.size(); ++i)
     sigaction(watched[i], nullptr, &found_actions[i]);
-    // nohup and background jobs start a program with some signals ignored; they stay ignored.
-    // SIGCHLD is always handled, because children must be waited for.
-    if (watched[i] == SIGCHLD || found_actions[i].sa_handler != SIG_IGN)
-      sigaction(watched[i], &ours, nullptr);
-  }
+  set_handlers();
 }
 
 signal_watch::~signal_watch() {
+  const std::lock_guard lock{watch_mutex};
+  is_watched = false;
   for (std::size_t i = 0; i < watched.size(); ++i)
     sigaction(watched[i], &found_actions[i], nullptr);
   close(pipe_ends[0]);
@@ -54,15 +77,27 @@ signal_watch::~signal_watch() {
 }
 
 std::optional<int> signal_watch::wait(std::chrono::milliseconds timeout) {
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + timeout;
   pollfd reading{pipe_ends[0], POLLIN, 0};
   unsigned char byte = 0;
-  int ready = 0;
-  do // A signal caused the interruption, so the second poll returns at once.
-    ready = poll(&reading, 1, static_cast<int>(timeout.count()));
-  while (ready < 0 && errno == EINTR);
-  if (ready <= 0 || read(pipe_ends[0], &byte, 1) != 1)
-    return std::nullopt;
-  return byte;
+  for (auto rest = timeout;;) {
+    const int ready = poll(&reading, 1, static_cast<int>(rest.count()));
+    if (ready > 0 && read(pipe_ends[0], &byte, 1) == 1)
+      return byte;
+    if (ready >= 0 || errno != EINTR)
+      return std::nullopt;
+    // Signals of others, such as a profiler's timer, interrupt it again and again.
+    rest = std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()));
+  }
 }
+
+void signal_watch::renew() {
+  const std::lock_guard lock{watch_mutex};
+  if (is_watched)
+    set_handlers();
+}
+
+signal_watch::requests signal_watch::stops() { return {stop_count, last_stop}; }
 
 } // namespace troupe

@@ -18,6 +18,18 @@ public:
 
   /// Returns the next signal, or nullopt after `timeout`.
   std::optional<int> wait(std::chrono::milliseconds timeout);
+
+  /// Sets the handlers again if there is a signal_watch: other code of the process may have set its
+  /// own. Thread-safe.
+  static void renew();
+
+  /// The signals that ask the process to end.
+  struct requests {
+    int count = 0;
+    int last = 0; ///< The number of the last signal.
+  };
+  /// Returns the requests since the present or last signal_watch was made. Thread-safe.
+  static requests stops();
 };
 
 } // namespace troupe

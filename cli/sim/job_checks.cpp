@@ -222,6 +222,23 @@ void job_world::check_finished() {
     require(full(part), "one cut: the last checkpoint lacks batches");
 }
 
+/// Checks that the last checkpoint of a stopped job lacks no acknowledged push. Faults may keep the
+/// coordinator from writing one.
+void job_world::check_stopped() {
+  ++tally_.stops;
+  if (*stop_at_ < faults_end_)
+    return;
+  const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
+                                   [](const auto& x) { return x.second.committed; });
+  require(newest != checkpoints_.rend(), "one cut: stopped without a checkpoint");
+  for (const auto& [chain, part] : newest->second.parts) {
+    auto both = acknowledged_[chain];
+    both.intersect(part.applied);
+    require(both == acknowledged_[chain],
+            "one cut: the last checkpoint of a stopped job lacks acknowledged batches");
+  }
+}
+
 void job_world::check_end() {
   if (!has_ended()) {
     note(describe());

@@ -23,9 +23,12 @@ void job_world::start_coordinator(bool resume) {
   every(coordinator_->id, 20ms, [this] {
     coordinate(
       [&](coordinator_effects& x) { coordinator_->decider->tick(local(*coordinator_), x); });
-    if (coordinator_->decider->phase() == job_phase::finished && !was_finished_)
+    const auto phase = coordinator_->decider->phase();
+    const auto before = std::exchange(last_phase_, phase);
+    if (phase == job_phase::finished && before != phase)
       check_finished();
-    was_finished_ = coordinator_->decider->phase() == job_phase::finished;
+    if (phase == job_phase::stopped && before == job_phase::finishing && !has_failed_)
+      check_stopped();
   });
 }
 

@@ -8,6 +8,7 @@ void job_world::observe() {
   observer_status body;
   body.deaths = deaths_;
   body.done = phase_seen_ == job_phase::finished;
+  body.stop = stop_at_ && now_ >= *stop_at_;
   send_up(*launcher_, std::move(body));
   for (auto& [unused, each] : commands_) {
     observer_status wanted;

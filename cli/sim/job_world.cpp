@@ -9,6 +9,9 @@ constexpr milliseconds fault_interval = 10ms;
 constexpr std::uint64_t absence_long_ms = 4000;
 /// No member is missed sooner.
 constexpr time_point silence_min = 1300ms;
+/// The user stops one job of each so many: some among faults, the others when all is quiet.
+constexpr std::uint64_t jobs_per_stop = 8;
+constexpr time_point stop_interval = 50ms;
 
 } // namespace
 
@@ -49,6 +52,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"histories with stages", &job_tally::staged, 0.2},
   {"faults of stages", &job_tally::stage_faults, 1},
   {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
+  {"jobs stopped", &job_tally::stops, 0.02},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
 
@@ -76,6 +80,9 @@ job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
   connections_seen_ = chance(0.5) ? 1.0 : 0.5;
   faults_end_ = pick_ms(3000, 6000);
   dies_together_ = options_.resume;
+  if (const auto number = seed / jobs_per_stop; seed % jobs_per_stop == 5)
+    stop_at_ = number % 4 == 0 ? faults_end_ / 2
+                               : faults_end_ + static_cast<int>(number % 20) * stop_interval;
   launcher_ = std::make_unique<process>();
   launcher_->id = {role::observer, 0, next_incarnation()};
   for (std::uint32_t i = 0; i < job().servers; ++i)

@@ -44,6 +44,7 @@ struct job_tally {
   std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0,
                 gathered = 0;
   std::uint64_t staged = 0, stage_faults = 0;
+  std::uint64_t stops = 0; ///< Jobs that wrote their last checkpoint at the user's request.
 };
 
 /// One history: faults for a time, then quiet, in which the job has to end.
@@ -264,6 +265,7 @@ private:
   void check_freed(const server& by, const hosted& at) const;
   void check_parts(const storage::manifest& what);
   void check_finished();
+  void check_stopped();
   void check_end();
   std::uint64_t clocks_of(const batch_set& applied) const;
   std::string describe() const;
@@ -313,6 +315,7 @@ private:
   std::set<std::uint32_t> slots_;
   job_phase phase_seen_ = job_phase::gathering;
   bool told_to_stop_ = false;
+  std::optional<time_point> stop_at_; ///< Time at which the user asks to stop; nullopt: never.
   std::map<member_id, command> commands_;
 
   // -- the oracle --
@@ -335,7 +338,8 @@ private:
   std::map<std::pair<chain_id, generation_id>, history> histories_;
   std::map<chain_id, batch_set> acknowledged_; ///< In the chain's active generation.
   std::map<chain_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
-  bool was_finished_ = false, has_failed_ = false;
+  job_phase last_phase_ = job_phase::gathering; ///< The coordinator's, at its last tick.
+  bool has_failed_ = false;
   tally tally_;
 };
 

@@ -6,6 +6,10 @@
 #include "doctest/doctest.h"
 #include "httplib.h"
 
+#include <signal.h>
+#include <sys/time.h>
+
+#include <chrono>
 #include <functional>
 #include <future>
 #include <sstream>
@@ -268,6 +272,30 @@ TEST_CASE("who does not answer is waited for until the deadline") {
   REQUIRE(!outcome);
   CHECK(outcome.error().code == errc::timed_out);
   CHECK(outcome.error().text.find("did not answer within") != std::string::npos);
+}
+
+TEST_CASE("a timer that interrupts each wait does not lengthen a request") {
+  std::promise<void> over;
+  const auto ended = over.get_future().share();
+  const fake_gateway silent{[=](const httplib::Request&, httplib::Response&) { ended.wait(); }};
+  std::jthread ends_a_longer_wait{[&] {
+    std::this_thread::sleep_for(3s);
+    over.set_value();
+  }};
+  struct sigaction before {
+  }, counting{};
+  counting.sa_handler = [](int) {};
+  sigaction(SIGALRM, &counting, &before);
+  const itimerval each_10_ms{{0, 10'000}, {0, 10'000}}, never{};
+  setitimer(ITIMER_REAL, &each_10_ms, nullptr);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto outcome = etcd_client{{silent.where()}}.get("key", 400ms);
+  const auto took = std::chrono::steady_clock::now() - begun;
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::timed_out);
+  CHECK(took < 2s);
 }
 
 TEST_CASE("without quorum that is told") {

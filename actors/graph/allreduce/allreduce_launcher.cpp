@@ -4,6 +4,7 @@
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/launch/slow_calls.hpp"
 #include "actors/graph/launch/supervisor.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/report/missing_members.hpp"
@@ -18,6 +19,7 @@
 #include "base/system/process_memory.hpp"
 #include "base/system/resource_limits.hpp"
 #include "base/system/signals.hpp"
+#include "base/user_code.hpp"
 #include "kernels/executors/team_memory.hpp"
 
 #include "fmt/format.h"
@@ -47,23 +49,26 @@ constexpr std::chrono::seconds round_max{1};
 constexpr std::chrono::seconds last_exits_max{5};
 /// Time for ranks that have not formed a communicator yet to end after the user's request to stop.
 constexpr std::chrono::seconds early_stop_max{2};
-/// Time for the last checkpoint after the user's request to stop.
-constexpr std::chrono::seconds stop_max{30};
 
 class allreduce_launcher {
 public:
-  allreduce_launcher(const plan& what, std::vector<std::string> command)
+  allreduce_launcher(const plan& what, std::vector<std::string> command, end_watch& end)
       : plan_(what), command_(std::move(command)), job_(what.job),
-        statistics_(job_, node_roles_of(plan_)), console_(name_) {}
+        statistics_(job_, node_roles_of(plan_)), console_(name_), end_(end) {}
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
     required(check_outputs(options_, plan_.files));
     started_at_ = steady_now();
     try {
-      return train();
+      const auto status = train();
+      end_.over(status, std::nullopt);
+      return status;
     } catch (const run_failed& why) {
       event(end_of_run(why.status, failure{why.code, why.what()}));
+      if (supervisor_)
+        supervisor_->kill_all();
+      end_.over(why.status, why.what());
       throw;
     }
   }
@@ -149,6 +154,9 @@ private:
   void round() {
     const auto signal = signals_.wait(launcher_interval);
     const auto now = steady_now();
+    end_.main_thread_works();
+    for (const auto& line : slow_.look(open_calls(), now))
+      event({event_kind::process_waits, {{"text", line}}});
     if (signal && *signal != SIGCHLD)
       stop(*signal);
     watch_processes(now);
@@ -162,7 +170,7 @@ private:
       shown_at_ = now;
     }
     auto& head = status_->head();
-    if (stop_asked_at_ && !head.done)
+    if (stop_asked_at_)
       look_for_stop(now);
     if (head.done && !leaving_at_) {
       supervisor_->wind_down();
@@ -186,10 +194,12 @@ private:
 
   void look_for_stop(time_point now) {
     const auto passed = now - *stop_asked_at_;
-    if (!training_since_ && passed > early_stop_max)
+    const bool done = status_->head().done;
+    if (!training_since_ && !done && passed > early_stop_max)
       fail("stopped before the training began");
-    else if (passed > stop_max)
-      fail("no last checkpoint within 30 s; stopped without it");
+    else if (passed > last_checkpoint_max)
+      fail(done ? "stopped before the last evaluation was done"
+                : "no last checkpoint within 20 s; stopped without it");
     over_ = over_ || failure_;
   }
 
@@ -376,6 +386,8 @@ private:
   job_spec job_;
   run_statistics statistics_;
   run_console console_;
+  end_watch& end_;
+  slow_calls slow_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
   std::optional<shared_status> status_;
@@ -400,8 +412,9 @@ private:
 
 } // namespace
 
-int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command) {
-  return allreduce_launcher{what, command}.run();
+int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command,
+                           end_watch& end) {
+  return allreduce_launcher{what, command, end}.run();
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 // need no coordinator: rank and clock determine the batch that a rank computes.
 #pragma once
 
+#include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/plan.hpp"
 
 #include <string>
@@ -11,6 +12,7 @@
 namespace troupe {
 
 /// Runs the job. Arguments, result and errors are those of run_launcher().
-int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command);
+int run_allreduce_launcher(const plan& what, const std::vector<std::string>& command,
+                           end_watch& end);
 
 } // namespace troupe

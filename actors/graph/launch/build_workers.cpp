@@ -7,6 +7,7 @@
 #include "actors/roles/worker/stage_actor.hpp"
 #include "base/splitmix64.hpp"
 #include "base/system/machine_name.hpp"
+#include "base/user_code.hpp"
 
 #include <memory>
 #include <ranges>
@@ -60,6 +61,7 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
                           ^ (step_times ? group.front().index : group.front().incarnation.value))),
           store.values, built);
     if (const auto* const own = part.get<stage::of_program>()) {
+      const user_call here{{"stage", part.name()}};
       stage_options how{.name = part.name(), .notes = notes, .is_program = true};
       if (own->actor) {
         store.values = spawn_raw_stage(system, std::move(how), own->actor->make, store.values,

@@ -1,5 +1,6 @@
 #include "actors/graph/launch/job_monitor.hpp"
 
+#include "actors/graph/launch/end_deadline.hpp"
 #include "actors/graph/report/run_result.hpp"
 
 #include <algorithm>
@@ -23,8 +24,6 @@ constexpr std::chrono::seconds hung_silence{20};
 constexpr std::chrono::seconds own_pause{2};
 // Messages that a coordinator sent before it died have arrived by then.
 constexpr std::chrono::milliseconds late_words{500};
-// Time for the last checkpoint after the user's request to stop.
-constexpr std::chrono::seconds stop_timeout{30};
 // Time for a coordinator to come and write it, if none answers; and, if no batch was trained yet,
 // time for one to receive the request.
 constexpr std::chrono::seconds stop_silence{5};
@@ -186,8 +185,8 @@ job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
   if (stop_asked_at_ && !ended_at_ && !gave_up_at_
       && is_silent_since(*stop_asked_at_, stop_silence, now))
     return abandon("no last checkpoint, as no coordinator answers; stopped without it");
-  if (stop_asked_at_ && now - *stop_asked_at_ > stop_timeout)
-    return abandon("no last checkpoint within 30 s; stopped without it");
+  if (stop_asked_at_ && now - *stop_asked_at_ > last_checkpoint_max)
+    return abandon("no last checkpoint within 20 s; stopped without it");
   // Without a coordinator no message ends the job.
   if (gave_up_at_
       && (now - *gave_up_at_ > end_timeout || is_silent_since(*gave_up_at_, failed_silence, now)))

@@ -6,6 +6,7 @@
 #include "actors/graph/launch/local_cluster.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/simulation.hpp"
+#include "actors/graph/launch/slow_calls.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/report/missing_members.hpp"
 #include "actors/graph/report/run_console.hpp"
@@ -23,6 +24,7 @@
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
 #include "base/system/signals.hpp"
+#include "base/user_code.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
 #include "storage/job_difference.hpp"
@@ -66,9 +68,9 @@ struct warning_inbox {
 
 class launcher {
 public:
-  launcher(const plan& what, std::vector<std::string> command)
+  launcher(const plan& what, std::vector<std::string> command, end_watch& end)
       : plan_(what), command_(std::move(command)), job_(what.job),
-        statistics_(job_, node_roles_of(plan_)), console_(name_) {
+        statistics_(job_, node_roles_of(plan_)), console_(name_), end_(&end) {
     signals_.emplace();
   }
 
@@ -99,9 +101,16 @@ public:
       simulation_.emplace(system_, job_.seed);
     started_at_ = time();
     try {
-      return train();
+      const auto status = train();
+      if (end_)
+        end_->over(status, std::nullopt);
+      return status;
     } catch (const run_failed& why) {
       event(end_of_run(why.status, failure{why.code, why.what()}));
+      if (processes_)
+        processes_->kill_all();
+      if (end_)
+        end_->over(why.status, why.what());
       throw;
     }
   }
@@ -229,6 +238,10 @@ private:
       simulation_->pass(launcher_interval);
     const auto signal = await_signal(simulation_ ? 0ms : launcher_interval);
     const auto now = time();
+    if (end_)
+      end_->main_thread_works();
+    for (const auto& line : slow_.look(open_calls(), steady_now()))
+      event({event_kind::process_waits, {{"text", line}}});
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));
     if (processes_)
@@ -435,6 +448,8 @@ private:
   job_spec job_;
   run_statistics statistics_;
   run_console console_;
+  end_watch* end_ = nullptr; ///< Null in a run inside another program.
+  slow_calls slow_;
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;
@@ -466,8 +481,8 @@ private:
 
 } // namespace
 
-int run_launcher(const plan& what, const std::vector<std::string>& command) {
-  launcher now{what, command};
+int run_launcher(const plan& what, const std::vector<std::string>& command, end_watch& end) {
+  launcher now{what, command, end};
   return now.run();
 }
 

@@ -2,6 +2,7 @@
 // shows the progress, and sees the job to its end. It is the process that the user starts.
 #pragma once
 
+#include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/run.hpp"
 #include "base/log.hpp"
@@ -13,11 +14,13 @@ namespace troupe {
 
 /// Runs the job and returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user
 /// ended it (Ctrl-C, SIGTERM), after a last checkpoint. Throws run_failed.
-/// `command`: the words that the process was started with.
-int run_launcher(const plan& what, const std::vector<std::string>& command);
+/// `command`: the words that the process was started with. `end`: ends the process if code of the
+/// program does not return.
+int run_launcher(const plan& what, const std::vector<std::string>& command, end_watch& end);
 
-/// Runs the job in this process, without screen and signals, for run(). Requires: the plan has
-/// threads or a simulation. Errors: job_failed, io_failed.
+/// Runs the job in this process, without screen and signals, for run(). It returns only when code of
+/// the program has returned. Requires: the plan has threads or a simulation. Errors: job_failed,
+/// io_failed.
 result<report> run_inside(const plan& what, log_sink log);
 
 } // namespace troupe

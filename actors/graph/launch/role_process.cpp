@@ -6,6 +6,7 @@
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
 #include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/launch/slow_calls.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/graph/worker_groups.hpp"
@@ -303,6 +304,7 @@ int run_child(const child_identity& who, const run_options& options,
               const rank_runner& run_rank) {
   show_name(process_of(who.self));
   const process_voice voice{who, options};
+  tell_slow_calls(process_of(who.self), voice.waits(), voice.log());
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     voice.give_up(cluster.error().text);

@@ -267,7 +267,7 @@ void coordinator::on_member_lost(const member_id& who, const std::string& why, t
 }
 
 void coordinator::detect_stragglers(time_point now, coordinator_effects& effects) {
-  if (recovering_ || phase_ == job_phase::stopped)
+  if (recovering_ || stop_deadline_ || phase_ == job_phase::stopped)
     return;
   for (const auto& event : workers_.detect_stragglers(now)) {
     notify(event.what_happened, effects);
@@ -343,9 +343,11 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
     shards_.compare_applied(recovery(now, effects));
     advance_phase(now, effects);
     run_checkpoints(now, effects);
-    const bool is_stopping = phase_ == job_phase::finishing && stop_deadline_.has_value();
-    const bool may_work =
-      (phase_ == job_phase::training || is_stopping) && !shards_.is_rolling_back();
+    // Servers reach the clock of a last bsp cut by further work.
+    const bool works_on = phase_ == job_phase::finishing && stop_deadline_ && any_bsp(job_);
+    const bool may_work = (phase_ == job_phase::training || works_on
+                           || (stop_deadline_ && mutated(mutation::works_after_last_cut)))
+                          && !shards_.is_rolling_back();
     workers_.decide({members_, shards_.all(), state_.generation, shards_.is_rolling_back(),
                      may_work, training_since_, now});
   }
@@ -433,6 +435,10 @@ void coordinator::stop(time_point now, coordinator_effects& effects) {
   }
   notify({event_kind::stop_requested, {}}, effects);
   phase_ = job_phase::finishing;
+  // A desired state of a server that asks for the last cut lists no worker any more, so the server
+  // takes no push after that cut.
+  if (!any_bsp(job_) && !mutated(mutation::works_after_last_cut))
+    workers_.take_all_leases();
 }
 
 void coordinator::fail(const std::string& why, coordinator_effects& effects) {
@@ -520,9 +526,18 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
 // -- desired states -----------------------------------------------------------------------------
 
 cluster_state coordinator::cluster() const {
-  return {
-    job_,     state_,     phase_,  failed_,   view_,   members_,       workers_,
-    servers_, newcomers_, shards_, schedule_, events_, options_.index, options_.directory_mark};
+  return {job_,      state_,   phase_,     failed_,        view_,
+          members_,  workers_, servers_,   newcomers_,     shards_,
+          schedule_, events_,  work_end(), options_.index, options_.directory_mark};
+}
+
+/// Returns the batch before which the work of a stopped bsp job ends: the first one after its last
+/// cut. Nullopt: there is no such batch.
+std::optional<batch_id> coordinator::work_end() const {
+  if (!stop_deadline_ || last_checkpoint_ == 0 || !any_bsp(job_)
+      || schedule_.clock() >= bsp_clock_count(job_))
+    return std::nullopt;
+  return bsp_first(job_, schedule_.clock());
 }
 
 recovery_context coordinator::recovery(time_point now, coordinator_effects& effects) {

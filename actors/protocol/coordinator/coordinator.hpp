@@ -64,6 +64,8 @@ struct coordinator_options {
 ///     leases.
 /// (6) after a restart no desired state is sent before every member of the job has reported or
 ///     recovery_timeout has passed. So the members' state is known before anything new is decided.
+/// (7) when a server is asked for the last cut of a stopped job, no worker may push to it any more;
+///     in bsp no worker holds a batch after the clock of that cut.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
 ///                                               ^-----------a chain lost batches---------------|
@@ -134,6 +136,7 @@ private:
   void send(member_entry& to, desired_state what, time_point now, effects_ref effects);
   void reject_member(const member_id& who, std::optional<failure> why, effects_ref effects);
   cluster_state cluster() const;
+  std::optional<batch_id> work_end() const;
   desired_state make_desired(const member_id& who);
   recovery_context recovery(time_point now, effects_ref effects);
   ledger& batches() { return workers_.batches(); }

@@ -13,6 +13,15 @@ member_status absent(role kind, std::uint32_t index) {
   return one;
 }
 
+/// Returns the leases without the batches from `end` on.
+std::vector<lease> leases_before(std::optional<batch_id> end, std::vector<lease> leases) {
+  for (auto& each : leases)
+    while (end && each.count > 0 && each.at(each.count - 1) >= *end)
+      --each.count;
+  std::erase_if(leases, [](const lease& each) { return each.count == 0; });
+  return leases;
+}
+
 desired_worker desired_for_worker(std::uint32_t index, const cluster_state& cluster) {
   const auto& worker = cluster.workers.all().at(index);
   desired_worker mine;
@@ -20,7 +29,7 @@ desired_worker desired_for_worker(std::uint32_t index, const cluster_state& clus
   mine.admitted = worker.stage == admission_stage::admitted;
   mine.start_clock = worker.start_clock;
   if (mine.admitted && !cluster.shards.is_rolling_back())
-    mine.leases = cluster.workers.batches().leases_of({index});
+    mine.leases = leases_before(cluster.work_end, cluster.workers.batches().leases_of({index}));
   return mine;
 }
 

@@ -28,6 +28,7 @@ struct cluster_state {
   const shard_recovery& shards;
   const checkpoint_schedule& schedule;
   const event_journal& events;
+  std::optional<batch_id> work_end; ///< Workers hold no batch from this one on.
   std::uint32_t coordinator = 0; ///< Index of this coordinator.
   std::uint64_t directory_mark = 0;
 };

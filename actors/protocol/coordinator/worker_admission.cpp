@@ -148,6 +148,13 @@ void worker_admission::reset_clocks() {
     worker.start_clock = 0;
 }
 
+void worker_admission::take_all_leases() {
+  for (const auto& [index, unused] : workers_) {
+    ledger_.lost({index});
+    outdated_.insert({index});
+  }
+}
+
 void worker_admission::decide(const work_conditions& now_valid) {
   admit(now_valid);
   if (now_valid.may_work) {

@@ -80,6 +80,10 @@ public:
   /// Sets all start clocks to 0: a worker's clock begins anew with a generation of the job.
   void reset_clocks();
 
+  /// Takes all leases back, as the work ends. The next decide() then releases the workers, if they
+  /// may not work.
+  void take_all_leases();
+
   /// Admits, hands out and releases. It may run at any time, any number of times.
   void decide(const work_conditions& now_valid);
 

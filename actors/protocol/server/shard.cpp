@@ -411,6 +411,8 @@ shard::pending_entry shard::take_committed() {
   applying_ = false;
   pending_entry oldest = std::move(pending_.front());
   pending_.pop_front();
+  if (cut_ && cut_->before > 0)
+    --cut_->before;
   return oldest;
 }
 
@@ -552,8 +554,10 @@ void shard::acknowledge(request_token token, bool duplicate, shard_effects& effe
 
 void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
   assert(!applying_);
-  // A clock past the last one would never come.
-  cut_ = wanted_cut{checkpoint, bsp_tables_.empty() ? 0 : std::min(clock, bsp_clock_count(job_))};
+  if (bsp_tables_.empty())
+    cut_ = wanted_cut{checkpoint, 0, pending_.size()};
+  else // A clock past the last one would never come.
+    cut_ = wanted_cut{checkpoint, std::min(clock, bsp_clock_count(job_)), 0};
   go_on(effects);
 }
 
@@ -566,7 +570,7 @@ void shard::go_on(shard_effects& effects) {
       stay.push_back(std::move(pull));
   }
   waiting_ = std::move(stay);
-  if (cut_ && slots_.clocks() >= cut_->clock) {
+  if (cut_ && cut_->before == 0 && slots_.clocks() >= cut_->clock) {
     effects.push_back(cut_effect{cut_->checkpoint});
     cut_.reset();
   }

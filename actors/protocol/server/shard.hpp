@@ -209,8 +209,9 @@ public:
   /// Answers pulls whose patience has ended with not_yet, naming the worker that they wait for.
   void tick(time_point now, shard_effects& effects);
 
-  /// Requests a cut_effect: at once or, in jobs with a bsp table, when `clock` clocks are applied
-  /// (at once if they already are). A newer request replaces a waiting one.
+  /// Requests a cut_effect: when the entries that are pending now are applied or discarded or, in
+  /// jobs with a bsp table, when `clock` clocks are applied (at once if they already are). A newer
+  /// request replaces a waiting one.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects);
 
   /// Returns whether the payload of this push is still to be proposed.
@@ -262,6 +263,7 @@ private:
   struct wanted_cut {
     std::uint64_t checkpoint = 0;
     std::uint64_t clock = 0;
+    std::size_t before = 0; ///< Pending entries that it still has to contain.
   };
 
   bool is_bsp(table_id table) const;

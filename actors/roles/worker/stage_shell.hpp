@@ -9,6 +9,7 @@
 #include "actors/tick_timer.hpp"
 #include "base/clock.hpp"
 #include "base/growing_map.hpp"
+#include "base/user_code.hpp"
 
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
@@ -57,8 +58,14 @@ struct stage_shell {
 
   template <class Event>
   void decide(Event event) {
-    runner.decide([&](guard_effects& effects) { event(now_of(*self), effects); },
-                  [this](auto& effect, guard_effects&) { run(effect); });
+    runner.decide(
+      [&](guard_effects& effects) {
+        std::optional<user_call> here;
+        if (options.is_program)
+          here.emplace(code_name{"stage", options.name});
+        event(now_of(*self), effects);
+      },
+      [this](auto& effect, guard_effects&) { run(effect); });
     timer.arm(*self, guard->next_tick(), !guard->is_empty());
     decided();
   }

@@ -42,14 +42,20 @@ bool dictate(const step_info& info, std::span<float> weights, std::span<float> s
   return true;
 }
 
-/// Fails from step 3 on, after it has changed the values; parameter 0: it throws instead.
+/// How fail_late fails: it returns false, throws, or returns true with a weight that is not finite.
+enum class failing { returns_false, throws, gives_nan };
+
+/// Fails from step 3 on, after it has changed the values. Parameter 0: a `failing`.
 bool fail_late(const step_info& info, std::span<float> weights, std::span<float> state,
                std::span<const float>) {
   std::ranges::fill(weights, 7.0f);
   std::ranges::fill(state, 7.0f);
-  if (info.step >= 3 && !info.parameters.empty())
+  const auto how = static_cast<failing>(info.parameters[0]);
+  if (info.step >= 3 && how == failing::throws)
     throw std::runtime_error{"on purpose"};
-  return info.step < 3;
+  if (info.step >= 3 && how == failing::gives_nan)
+    weights.back() = std::numeric_limits<float>::quiet_NaN();
+  return info.step < 3 || how == failing::gives_nan;
 }
 
 const server_functions functions{
@@ -218,9 +224,9 @@ TEST_CASE("a function is told element or key, step and staleness, and keeps its 
 }
 
 TEST_CASE("a function that fails changes nothing, and the text names it and the place") {
-  for (const bool throws : {false, true}) {
-    const auto store =
-      store_of(job_of(user("fail_late/1", throws ? std::vector<float>{1} : std::vector<float>{})));
+  for (const auto how : {failing::returns_false, failing::throws, failing::gives_nan}) {
+    const bool throws = how == failing::throws;
+    const auto store = store_of(job_of(user("fail_late/1", {static_cast<float>(how)})));
     std::mt19937_64 random{5};
     REQUIRE(apply(*store, {push_of(random, true)}));
     auto rows_only = push_of(random, true); // From now on a row fails a step earlier.

@@ -3,7 +3,9 @@
 #include "doctest/doctest.h"
 
 #include <signal.h>
+#include <sys/time.h>
 
+#include <chrono>
 #include <thread>
 
 namespace signals_test {
@@ -54,6 +56,52 @@ TEST_CASE("more_signals_than_a_pipe_holds_do_no_harm") {
   while (signals.wait(0ms) == SIGCHLD)
     ++count;
   CHECK(count > 0);
+}
+
+TEST_CASE("a_timer_that_interrupts_each_wait_does_not_lengthen_it") {
+  struct sigaction before {
+  }, counting{};
+  counting.sa_handler = [](int) {};
+  sigaction(SIGALRM, &counting, &before);
+  const itimerval each_ms{{0, 1000}, {0, 1000}}, never{};
+  setitimer(ITIMER_REAL, &each_ms, nullptr);
+  {
+    signal_watch signals;
+    const auto begun = std::chrono::steady_clock::now();
+    std::thread ends_a_longer_wait{[] {
+      std::this_thread::sleep_for(2s);
+      raise(SIGTERM);
+    }};
+    CHECK_FALSE(signals.wait(50ms));
+    CHECK(std::chrono::steady_clock::now() - begun >= 50ms);
+    CHECK(std::chrono::steady_clock::now() - begun < 1s);
+    CHECK(signals.wait(10s) == SIGTERM);
+    ends_a_longer_wait.join();
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST_CASE("requests_to_end_are_counted_and_other_signals_are_not") {
+  signal_watch signals;
+  CHECK(signal_watch::stops().count == 0);
+  for (const int number : {SIGINT, SIGCHLD, SIGTERM, SIGCHLD})
+    raise(number);
+  CHECK(signal_watch::stops().count == 2);
+  CHECK(signal_watch::stops().last == SIGTERM);
+}
+
+TEST_CASE("handlers_that_other_code_replaced_are_set_again") {
+  {
+    signal_watch signals;
+    signal(SIGTERM, SIG_IGN);
+    signal_watch::renew();
+    raise(SIGTERM);
+    CHECK(signals.wait(0ms) == SIGTERM);
+  }
+  const auto before = action_of(SIGTERM);
+  signal_watch::renew(); // No signal_watch is left.
+  CHECK((action_of(SIGTERM).sa_handler == before.sa_handler));
 }
 
 TEST_CASE("the_handlers_found_are_restored") {

@@ -383,6 +383,51 @@ TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
   }
 }
 
+TEST_CASE("no worker may push after the last cut of a stopped job") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  REQUIRE_FALSE(one.desired_of(0, 200).leases.empty());
+  REQUIRE(one.desired_of_server(0, 100).workers.size() == 2);
+  observer_status stop;
+  stop.stop = true;
+  one.observer(stop);
+  for (std::uint32_t i = 0; i < 2; ++i) { // The order and the end of pushes are one desired state.
+    CHECK(one.desired_of_server(i, 100 + i).checkpoint == 1);
+    CHECK(one.desired_of_server(i, 100 + i).workers.empty());
+    CHECK(one.desired_of(i, 200 + i).leases.empty());
+    CHECK_FALSE(one.desired_of(i, 200 + i).admitted);
+  }
+  one.tick(1s); // Nor later, while the checkpoint is written.
+  one.worker(2, 202);
+  one.part(0, 100, 3);
+  one.part(1, 101, 3);
+  for (std::uint32_t i = 0; i < 3; ++i)
+    CHECK(one.desired_of(i, 200 + i).leases.empty());
+  CHECK(one.desired_of_server(0, 100).workers.empty());
+}
+
+TEST_CASE("a stopped bsp job works up to the clock of its last cut and not further") {
+  coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 1000));
+  one.train();
+  const auto newest = [&](std::uint32_t worker) {
+    std::uint64_t last = 0;
+    for (const auto& each : one.desired_of(worker, 200 + worker).leases)
+      last = std::max(last, each.at(each.count - 1).value);
+    return last;
+  };
+  REQUIRE(newest(0) > 10);
+  observer_status stop;
+  stop.stop = true;
+  one.observer(stop);
+  const auto cut = one.desired_of_server(0, 100).checkpoint_clock;
+  CHECK(cut == 2);
+  CHECK(one.desired_of_server(0, 100).workers.size() == 2);
+  CHECK(newest(0) + newest(1) == 2 + 3); // Both slots of clock 1.
+  one.part(0, 100, 2);
+  one.part(1, 101, 2);
+  CHECK(newest(0) + newest(1) == 2 + 3);
+}
+
 TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
   const auto check = [](auto bring, const std::string& why) {
     coordinator_fixture one(job_of_mode(consistency_mode::asp));

@@ -486,6 +486,24 @@ TEST_CASE("without a bsp table a cut is made at once") {
   CHECK(f.request_cut(5, 0) == lines{"cut 5"});
 }
 
+TEST_CASE("a cut has the entries that are pending when it is requested and no later ones") {
+  for (const bool is_applied : {true, false}) {
+    shard_fixture f{job_of({asp()})};
+    f.hold_commits = true;
+    f.push(1, 0, 0, 0);
+    f.push(2, 1, 1, 0);
+    CHECK(f.request_cut(4, 0).empty());
+    f.push(3, 0, 2, 1);
+    f.commit();
+    f.not_finite = !is_applied; // An entry that is discarded is not waited for either.
+    CHECK(f.commit().back() == "cut 4");
+    CHECK(f.decide.batches_applied().size() == (is_applied ? 2 : 1));
+    f.not_finite = false;
+    f.commit();
+    CHECK(f.decide.batches_applied().size() == (is_applied ? 3 : 2));
+  }
+}
+
 TEST_CASE("with a bsp table a cut waits for its clock, and only the newest") {
   shard_fixture f{job_of({bsp()})};
   CHECK(f.request_cut(1, 0) == lines{"cut 1"});

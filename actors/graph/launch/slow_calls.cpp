@@ -1,0 +1,59 @@
+#include "actors/graph/launch/slow_calls.hpp"
+
+#include "base/system/thread_without_signals.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::milliseconds look_interval{500};
+
+} // namespace
+
+std::vector<std::string> slow_calls::look(const std::vector<open_call>& open, time_point now) {
+  std::erase_if(seen_, [&](const auto& x) {
+    return std::ranges::find(open, x.first, &open_call::number) == open.end();
+  });
+  std::vector<std::string> lines;
+  for (const auto& call : open) {
+    auto& seen = seen_.try_emplace(call.number, call.name, now).first->second;
+    if (now - seen.since >= patience && !std::exchange(seen.is_told, true))
+      lines.push_back(seen.name + " has not returned for " + std::to_string(patience.count())
+                      + " s");
+  }
+  return lines;
+}
+
+std::vector<std::string> slow_calls::names() const {
+  std::vector<std::string> all;
+  for (const auto& [unused, seen] : seen_)
+    if (seen.is_told)
+      all.push_back(seen.name);
+  return all;
+}
+
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
+  detail::thread_without_signals("troupe-calls", [own = to_string(self) + "'s ",
+                                                  waits = std::move(waits), log = std::move(log)] {
+    slow_calls calls;
+    for (bool is_told = false;; std::this_thread::sleep_for(look_interval)) {
+      for (auto& line : calls.look(open_calls(), steady_now())) {
+        if (line.starts_with(own))
+          line.replace(0, own.size(), "the ");
+        log(log_level::warn, line);
+        waits("call", line);
+        is_told = true;
+      }
+      if (is_told && calls.names().empty()) {
+        waits("call", "");
+        is_told = false;
+      }
+    }
+  }).detach();
+}
+
+} // namespace troupe

@@ -1,0 +1,43 @@
+// Finds calls of the program's code that do not return, and tells of them.
+#pragma once
+
+#include "actors/notice_sink.hpp"
+#include "actors/process_name.hpp"
+#include "base/clock.hpp"
+#include "base/log_sink.hpp"
+#include "base/user_code.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A plain state machine. A call counts as open from the first look that finds it.
+class slow_calls {
+public:
+  /// A call that has not returned for this time is named.
+  static constexpr std::chrono::seconds patience{10};
+
+  /// Returns a line for each call that became slow, "worker 1's trainer has not returned for 10 s".
+  /// `open`: all open calls. Each call has one line.
+  std::vector<std::string> look(const std::vector<open_call>& open, time_point now);
+  /// Returns the names of the slow calls of the last look, in the order of their numbers.
+  std::vector<std::string> names() const;
+
+private:
+  struct seen_call {
+    std::string name;
+    time_point since;
+    bool is_told = false;
+  };
+  std::map<std::uint64_t, seen_call> seen_; ///< By number.
+};
+
+/// Starts a thread that tells of slow calls of this process, until it ends: as a notice, and in the
+/// log. `self`: the process, whose own name is left out.
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log);
+
+} // namespace troupe

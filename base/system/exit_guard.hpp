@@ -1,0 +1,25 @@
+// Notices that code of the program calls exit() before the work of the process is done.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// While it exists, exit() ends the process at once, with a line that names the caller. A child that
+/// the program forked exits as usual. _exit() and quick_exit() are not noticed.
+///
+/// At most one exists at a time. Thread safety: exit() may come on any thread.
+class exit_guard {
+public:
+  /// Takes one line, "worker 1's trainer called exit(0) before the job was done".
+  using line_writer = std::function<void(const std::string& line)>;
+
+  /// `status_for_0`: the status of the process in place of 0. Other statuses stay.
+  exit_guard(int status_for_0, line_writer write);
+  ~exit_guard();
+  exit_guard(const exit_guard&) = delete;
+  exit_guard& operator=(const exit_guard&) = delete;
+};
+
+} // namespace troupe

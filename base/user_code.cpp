@@ -1,0 +1,109 @@
+#include "base/user_code.hpp"
+
+#include <list>
+#include <mutex>
+
+namespace troupe {
+
+namespace {
+
+/// Numbers of calls begin with the number of their thread's place.
+constexpr unsigned calls_bits = 40;
+
+/// The innermost call of one thread.
+struct call_place {
+  std::mutex mutex;
+  code_name which;
+  std::uint64_t number = 0; ///< 0: there is no call.
+  std::uint64_t last = 0;   ///< The number of the latest call.
+  bool is_free = false;     ///< Its thread has ended.
+};
+
+struct call_places {
+  std::mutex mutex;
+  std::list<call_place> all;
+};
+
+/// The places are never destroyed: threads may make calls while the process exits.
+call_places& places() {
+  static auto& all = *new call_places;
+  return all;
+}
+
+/// Without a destructor, so that it is still valid in a handler of exit().
+thread_local call_place* own_place = nullptr;
+
+/// Gives the place to a later thread when this one ends. A thread that calls exit() within the
+/// program's code keeps its place.
+struct place_return {
+  ~place_return() {
+    const std::lock_guard lock{places().mutex};
+    if (own_place != nullptr && own_place->number == 0)
+      own_place->is_free = true;
+  }
+};
+
+call_place& place_of_thread() {
+  if (own_place != nullptr)
+    return *own_place;
+  static thread_local place_return returned;
+  auto& [mutex, all] = places();
+  const std::lock_guard lock{mutex};
+  for (auto& place : all)
+    if (place.is_free) {
+      place.is_free = false;
+      own_place = &place;
+      return place;
+    }
+  own_place = &all.emplace_back();
+  own_place->last = std::uint64_t{all.size()} << calls_bits;
+  return *own_place;
+}
+
+} // namespace
+
+std::string to_string(const code_name& which) {
+  std::string text;
+  if (!which.whose.empty())
+    text.append(which.whose).append("'s ");
+  text.append(which.what);
+  if (!which.name.empty())
+    text.append(" '").append(which.name).append("'");
+  return text;
+}
+
+user_call::user_call(const code_name& which) {
+  auto& place = place_of_thread();
+  const std::lock_guard lock{place.mutex};
+  around_ = place.which;
+  around_number_ = place.number;
+  place.which = which;
+  place.number = ++place.last;
+}
+
+user_call::~user_call() {
+  auto& place = place_of_thread();
+  const std::lock_guard lock{place.mutex};
+  place.which = around_;
+  place.number = around_number_;
+}
+
+std::vector<open_call> open_calls() {
+  std::vector<open_call> open;
+  auto& [mutex, all] = places();
+  const std::lock_guard lock{mutex};
+  for (auto& place : all) {
+    const std::lock_guard own{place.mutex};
+    if (place.number != 0)
+      open.push_back({place.number, to_string(place.which)});
+  }
+  return open;
+}
+
+std::optional<std::string> current_call() {
+  if (own_place == nullptr || own_place->number == 0) // This thread alone writes to its place.
+    return std::nullopt;
+  return to_string(own_place->which);
+}
+
+} // namespace troupe

@@ -1,0 +1,39 @@
+#include "actors/graph/launch/slow_calls.hpp"
+
+#include "doctest/doctest.h"
+
+namespace slow_calls_test {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+using lines = std::vector<std::string>;
+
+TEST_CASE("a_call_that_does_not_return_for_10_s_is_named_once") {
+  slow_calls calls;
+  const std::vector<open_call> open{{7, "worker 1's trainer"}};
+  CHECK(calls.look(open, 1s).empty());
+  CHECK(calls.look(open, 10'999ms).empty());
+  CHECK(calls.names().empty());
+  CHECK(calls.look(open, 11s) == lines{"worker 1's trainer has not returned for 10 s"});
+  CHECK(calls.look(open, 60s).empty());
+  CHECK(calls.names() == lines{"worker 1's trainer"});
+  CHECK(calls.look({}, 61s).empty());
+  CHECK(calls.names().empty());
+}
+
+TEST_CASE("a_later_call_of_the_same_name_has_its_own_time") {
+  slow_calls calls;
+  for (std::uint64_t number = 1; number <= 5; ++number)
+    for (const auto at : {0s, 9s})
+      CHECK(calls.look({{number, "evaluator 'test'"}}, 20s * number + at).empty());
+}
+
+TEST_CASE("each_of_several_slow_calls_is_named") {
+  slow_calls calls;
+  const std::vector<open_call> open{{1, "stage 'a'"}, {2, "stage 'b'"}};
+  CHECK(calls.look(open, 0s).empty());
+  CHECK(calls.look(open, 10s)
+        == lines{"stage 'a' has not returned for 10 s", "stage 'b' has not returned for 10 s"});
+}
+
+} // namespace slow_calls_test
