@@ -132,6 +132,14 @@ CALLED = {"trainer": "worker [01]", "trainer-make": "worker [01]", "describe-chi
           "keeper-save": r"the keeper of 'sums' failed in save\(\)",
           "keeper-make": "the keeper of 'sums'", "evaluator": "evaluat",
           "evaluator-make": "evaluat", "describe": "misbehave: "}
+# How the line about a call that does not return, or that ends the process, calls each place.
+CALLS = {"trainer": "worker [01]'s trainer", "trainer-make": "worker [01]'s trainer",
+         "push": "worker [01]'s push function 'push'", "stage": "stage 'stage'",
+         "function": "server function 'add'", "evaluator": "evaluator 'check'",
+         "evaluator-make": "evaluator 'check'", "describe": r"describe\(\)",
+         "describe-child": r"describe\(\)", "keeper": "keeper 'sums'",
+         "keeper-make": "keeper 'sums'", "keeper-read": "keeper 'sums'",
+         "keeper-save": "keeper 'sums'"}
 NAN = {"trainer": Right((1,), "worker [01].*training diverged"),
        "push": Right((1,), "worker [01].*training diverged"),
        "stage": Right((1,), "stage 'stage' .*not finite"),
@@ -151,17 +159,20 @@ def right_of_end(cell):
         how = f"exit status {status}" if status >= 0 else f"signal {-status}"
         return Right((1,), f"{member} ended .*{how}.*{told}")
     if status >= 0 and not cell.is_inside():
-        return Right((status or 1,), "exit")
+        return Right((status or 1,), CALLS[cell.where] + rf" called exit\({status}\) before")
     return Right((status,), told)  # As without Troupe.
 
 
 def right_of_stop(cell):
     """Returns what is right where SIGTERM comes."""
-    # run() handles no signals, and a program that still describes its job does neither.
-    by_system = cell.is_inside() or cell.where == "describe"
-    is_named = not by_system and cell.how == "never" and cell.signals == 1
-    return Right((-signal.SIGTERM,) if by_system else (128 + signal.SIGTERM,),
-                 "not returned for" if is_named else "", 30 if cell.signals == 1 else 1)
+    within = 30 if cell.signals == 1 else 1
+    if cell.is_inside():  # run() handles no signals.
+        return Right((-signal.SIGTERM,), within=within)
+    # Nothing has started yet where a program describes its job, so the signal may end it at once.
+    statuses = (128 + signal.SIGTERM, *([-signal.SIGTERM] if cell.where == "describe" else []))
+    is_named = cell.how == "never" and cell.signals == 1
+    return Right(statuses, CALLS[cell.where] + " has not returned for 10 s" if is_named else "",
+                 within)
 
 
 def right_of(cell):
