@@ -222,9 +222,9 @@ void job_world::check_finished() {
     require(full(part), "one cut: the last checkpoint lacks batches");
 }
 
-/// Checks that the last checkpoint of a stopped job, if there is one, has each acknowledged push. It
-/// is checked without faults only, because a shard that is restored later has lost its cut. In bsp
-/// all workers may push a clock after the cut before they hear of it.
+/// Checks that the last checkpoint of a stopped job, if there is one, has each acknowledged push.
+/// Does so without faults only, because a shard that is restored later has lost its cut. In bsp all
+/// workers may push a clock after the cut before they hear of it.
 void job_world::check_stopped() {
   const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
                                    [](const auto& x) { return x.second.committed; });
