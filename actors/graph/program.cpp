@@ -84,8 +84,8 @@ int show_only(const plan& what) {
   return EXIT_SUCCESS;
 }
 
-/// Returns a function that writes the line about the end of a process, `member` of the job; empty: of
-/// the launcher.
+/// Returns a function that writes the line about the end of a process. `member`: its name in the
+/// job; empty: it is the launcher.
 last_line_writer last_line_of(const std::string& name, const std::string& member) {
   return [name, member](const std::string& why) {
     if (member.empty())

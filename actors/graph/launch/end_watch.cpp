@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::chrono::milliseconds look_interval{100};
+constexpr std::chrono::milliseconds end_interval{100};
 /// A main thread that was heard within this time tells of slow calls itself.
 constexpr std::chrono::seconds main_silence{2};
 
@@ -50,7 +50,7 @@ void end_watch::over(int status, std::optional<std::string> why) {
 void end_watch::run() {
   slow_calls calls;
   std::unique_lock lock{mutex_};
-  while (!ends_.wait_for(lock, look_interval, [this] { return ended_; }))
+  while (!ends_.wait_for(lock, end_interval, [this] { return ended_; }))
     look(calls);
 }
 
