@@ -13,21 +13,26 @@
 #include "base/command_line.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
+#include "base/system/classic_locale.hpp"
+#include "base/system/first_process.hpp"
 #include "base/system/resource_limits.hpp"
 #include "base/system/standard_output.hpp"
+#include "base/system/stop_signals.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -93,12 +98,30 @@ void fill_standard_descriptors() {
     close(opened);
 }
 
-// Adds handlers to process 1 of a container, which ignores signals without one. Otherwise it could
-// not be stopped while it reads its data.
-void let_signals_end_process_1() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP})
-    if (getpid() == 1 && signal(number, [](int which) { _exit(128 + which); }) == SIG_IGN)
-      signal(number, SIG_IGN);
+/// Returns whether this function is in the program's own file, not in a shared library, which may
+/// be loaded at any time.
+bool is_in_the_program() {
+  const auto look = [](dl_phdr_info* program, std::size_t, void* is_found) {
+    const auto own = reinterpret_cast<ElfW(Addr)>(&is_in_the_program) - program->dlpi_addr;
+    *static_cast<bool*>(is_found) = std::any_of(
+      program->dlpi_phdr, program->dlpi_phdr + program->dlpi_phnum, [own](const auto& part) {
+        return part.p_type == PT_LOAD && own - part.p_vaddr < part.p_memsz;
+      });
+    return 1; // It comes first; the rest are libraries.
+  };
+  bool found = false;
+  dl_iterate_phdr(look, &found);
+  return found;
+}
+
+/// Runs before main() and before the constructors of the user's static objects, so that no code of
+/// theirs starts programs that inherit blocked signals, or loads data in process 1.
+[[gnu::constructor(101)]] void prepare_process(int argc, char** argv, char**) {
+  const bool is_child = std::find(argv, argv + argc, std::string_view{"--child"}) != argv + argc;
+  if (is_child && blocks_stop_signals())
+    survive_stop_signals();
+  else if (getpid() == 1 && is_in_the_program())
+    play_process_1(argc, argv);
 }
 
 } // namespace
@@ -109,6 +132,7 @@ program::program(std::string name, std::string description)
 program::program(std::string name, std::string description, const run_options& defaults)
     : name_(std::move(name)), options_(defaults),
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
+  const classic_locale plain_numbers;
   format_help(*command_line_);
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Internal, so not in the help.
@@ -128,6 +152,7 @@ void program::declared(const std::string& name, Declare declare) {
   if (!name.starts_with('-'))
     return mistakes_.push_back(
       fmt::format("the program declares the option {}, which does not begin with --", name));
+  const classic_locale plain_numbers;
   try {
     // CLI11 itself compares only the options of one group.
     for (const auto& one : CLI::detail::split(name, ','))
@@ -159,10 +184,10 @@ void program::option(const std::string& name, double& value, const std::string& 
                      double greatest) {
   check_default(name, value, least, greatest);
   const auto in_range = [least, greatest](const std::string& text) {
-    double given = 0;
-    const bool fits = CLI::detail::lexical_cast(text, given) && given >= least && given <= greatest;
-    return fits ? std::string{}
-                : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
+    const auto given = number_from<double>(text);
+    return given && *given >= least && *given <= greatest
+             ? std::string{}
+             : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
   };
   declared(name, [&] {
     command_line_->add_option(name, value, help)
@@ -198,12 +223,12 @@ CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
-  let_signals_end_process_1();
   if (const auto enough = prepare_stacks(); !enough)
     return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // Its file is named "exe".
   if (!mistakes_.empty())
     return complain(name_, mistakes_.front(), bad_command_line);
+  std::optional<classic_locale> plain_numbers{std::in_place};
   try {
     // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
@@ -217,6 +242,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                     fmt::format("{} (see {} --help)", problem_text(*command_line_, problem), name_),
                     bad_command_line);
   }
+  plain_numbers.reset();
   end_where_resources_lack(
     [name = name_, member = member_of(child_)](const std::string& why) {
       if (member.empty())
@@ -225,6 +251,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
         fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
     },
     EXIT_FAILURE);
+  if (child_.empty()) // The launcher adds the limits to the last words of other processes.
+    name_limits_at_abort();
   if (auto valid = validate_without_graph(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto lowered = [&] {

@@ -1,6 +1,8 @@
 // Starts a thread that no signal interrupts. Signals are for the program's own threads.
 #pragma once
 
+#include "base/system/resource_limits.hpp"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -9,15 +11,15 @@
 
 namespace troupe::detail {
 
-/// Starts a thread. `name` is shown by system tools, at most 15 characters. Throws
-/// std::system_error.
+/// Starts a thread. `name` is shown by system tools, at most 15 characters. If the system refuses
+/// the thread, does as starting_threads().
 template <class Function>
 std::thread thread_without_signals(const char* name, Function body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    std::thread made{std::move(body)};
+    auto made = starting_threads([&] { return std::thread{std::move(body)}; });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_setname_np(made.native_handle(), name);
     return made;
