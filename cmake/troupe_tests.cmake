@@ -83,6 +83,10 @@ endif()
 
 # -- tests/distributed/*_test.py: run real processes; take the folder of the programs
 
+add_executable(user_code tests/distributed/user_code.cpp)
+target_link_libraries(user_code PRIVATE Troupe::actors)
+target_include_directories(user_code PRIVATE ${PROJECT_SOURCE_DIR})
+
 # These wait more than they compute, so they run beside others.
 set(waiting bad_input_test environment_test etcd_test tls_test)
 file(GLOB scripts CONFIGURE_DEPENDS tests/distributed/*_test.py)
