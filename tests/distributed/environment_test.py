@@ -227,6 +227,10 @@ class UserCode(cluster.ClusterTest):
         self.assertIn("exit status 0 although the job goes on: the program called exit(0)",
                       {x["reason"] for x in told})
 
+    def test_ends_after_work_do_not_count(self):
+        run = self.finish("--workers", 1, "--servers", 1, "--does", "kill", "--after", 3, common=())
+        self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
+
     def test_numbers_are_written_with_points_in_any_locale(self):
         made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.home / "de_DE"],
                               capture_output=True)

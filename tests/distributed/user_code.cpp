@@ -1,5 +1,5 @@
 // Fits a line with user code that ends its process, or starts others: what `--does` says happens in
-// gradient(), before the first result.
+// gradient(), after `--after` results.
 #undef NDEBUG // Its assertions are tested.
 #include "troupe/troupe.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 struct settings {
   std::string does = "nothing";
-  std::uint64_t loads_ms = 0;
+  std::uint64_t loads_ms = 0, after = 0;
   double rate = 0.5;
 };
 
@@ -66,13 +66,15 @@ struct line_trainer final : troupe::trainer {
 
   double gradient(const troupe::batch& work, troupe::const_tensors line,
                   troupe::mutable_tensors gradients) override {
-    do_as_told(chosen);
+    if (results++ == chosen.after)
+      do_as_told(chosen);
     const auto error = line[0][0] - static_cast<float>(chosen.rate);
     gradients[0][0] = error / static_cast<float>(work.samples.size());
     return error * error;
   }
 
   settings chosen;
+  std::uint64_t results = 0;
 };
 
 /// Has a child as soon as static objects are made.
@@ -90,8 +92,9 @@ int main(int argc, char** argv) {
     std::locale::global(std::locale{name});
   settings chosen;
   troupe::program program{"user_code", "Has user code that misbehaves."};
-  program.option("--does", chosen.does, "What gradient() does before the first result",
+  program.option("--does", chosen.does, "What gradient() does",
                  {"nothing", "exit", "abort", "assert", "kill", "segv", "terminate", "child"});
+  program.option("--after", chosen.after, "Results of a trainer before it does so");
   program.option("--loads", chosen.loads_ms, "Milliseconds that the trainer's constructor takes");
   program.option("--rate", chosen.rate, "The value that is fitted; the status of exit()", 0, 100);
   return program.run(argc, argv, [&](const auto& options) {
