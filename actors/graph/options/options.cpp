@@ -4,6 +4,7 @@
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "base/log.hpp"
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
@@ -11,21 +12,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace troupe {
 
 namespace {
-
-template <class Number>
-std::optional<Number> number_from(std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || problem != std::errc{} || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
 
 // Returns a CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
 template <class Parse, class Store>
