@@ -3,8 +3,8 @@
 #include "actors/graph/launch/slow_calls.hpp"
 #include "base/quote.hpp"
 #include "base/system/leave_process.hpp"
+#include "base/system/named_thread.hpp"
 #include "base/system/signals.hpp"
-#include "base/system/thread_without_signals.hpp"
 #include "base/user_code.hpp"
 
 #include "fmt/format.h"
@@ -23,8 +23,8 @@ constexpr std::chrono::seconds main_silence{2};
 } // namespace
 
 end_watch::end_watch(std::string program)
-    : program_(std::move(program)),
-      thread_(detail::thread_without_signals("troupe-end", [this] { run(); })) {}
+    : program_(std::move(program)), thread_(detail::named_thread("troupe-end", [this] { run(); })) {
+}
 
 end_watch::~end_watch() {
   {

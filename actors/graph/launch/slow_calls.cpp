@@ -1,6 +1,6 @@
 #include "actors/graph/launch/slow_calls.hpp"
 
-#include "base/system/thread_without_signals.hpp"
+#include "base/system/named_thread.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -38,8 +38,8 @@ std::vector<std::string> slow_calls::names() const {
 }
 
 void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
-  detail::thread_without_signals("troupe-calls", [own = to_string(self) + "'s ",
-                                                  waits = std::move(waits), log = std::move(log)] {
+  detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
+                                        log = std::move(log)] {
     slow_calls calls;
     std::mutex mutex;
     std::condition_variable never;
