@@ -77,10 +77,10 @@ TEST_CASE("a_record_begins_before_the_run_does") {
   run_options options;
   const auto asp = job_with(consistency_mode::asp, consistency_mode::ssp);
   CHECK(begin_recording(options, asp));
-  CHECK_FALSE(recording_of(options));
+  CHECK_FALSE(recording_of(options, {}));
   options.record_directory = folder.path() / "r";
   CHECK(begin_recording(options, asp));
-  CHECK(recording_of(options)->directory == folder.path() / "r");
+  CHECK(recording_of(options, {})->directory == folder.path() / "r");
   CHECK(begin_recording(options, asp).error().code == errc::in_use);
   options.join = endpoint{"10.0.0.1", 4000}; // This is another host of the job.
   CHECK(begin_recording(options, asp));
