@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// The signals by which a user, a terminal or a service manager stops a program.
-constexpr std::array stop_signals{SIGINT, SIGTERM, SIGHUP};
+inline constexpr std::array stop_signals{SIGINT, SIGTERM, SIGHUP};
 
 /// Returns whether this thread blocks all stop signals, as in a stubborn child (spawn.hpp).
 bool blocks_stop_signals();
