@@ -229,7 +229,8 @@ class UserCode(cluster.ClusterTest):
                       {x["reason"] for x in told})
 
     def test_ends_after_work_do_not_count(self):
-        run = self.finish("--workers", 1, "--servers", 1, "--does", "kill", "--after", 3, common=())
+        run = self.finish("--workers", 1, "--servers", 1, "--epochs", 1, "--does", "kill", "--after",
+                          3, common=())
         self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
 
     def test_numbers_are_written_with_points_in_any_locale(self):
