@@ -6,6 +6,7 @@ import random
 import cluster
 
 ELEMENTS = 100_000
+SAMPLES = cluster.count(400, 800)
 
 
 class Counting(cluster.ClusterTest):
@@ -65,19 +66,24 @@ class Counting(cluster.ClusterTest):
         self.assertEqual(pushes["applied"], 1000)
         self.assertEqual(pushes["duplicates_dropped"], 0)
 
+
+class Traffic(cluster.ClusterTest):
+    program = "count_batches"
+    alone = "workers that a busy machine delays share fewer requests"
+    common = Counting.common
+
     def bytes_per_batch(self, name, *options):
-        run = self.finish("--samples", 800, "--workers", 4, *cluster.slow([20] * 4), *options,
+        run = self.finish("--samples", SAMPLES, "--workers", 4, *cluster.slow([20] * 4), *options,
                           name=name)
         self.assert_exact(run, ELEMENTS)
         wire = run.report["wire_bytes"]
-        return wire["sent"] / 800, wire["received"] / 800
+        return wire["sent"] / SAMPLES, wire["received"] / SAMPLES
 
     def test_a_quarter_of_the_bytes(self):
         for sync, pushes, pulls in (("asp", 0.35, 0.35), ("bsp", 1.05, 0.35)):
             sent, received = self.bytes_per_batch(f"{sync}-alone", "--sync", sync)
-            # The wait is long enough for a worker that a busy machine keeps waiting.
-            sent_less, received_less = self.bytes_per_batch(
-                f"{sync}-together", "--sync", sync, "--workers-per-process", 4, "--reduce-wait", 5000)
+            sent_less, received_less = self.bytes_per_batch(f"{sync}-together", "--sync", sync,
+                                                            "--workers-per-process", 4)
             print(f"\n  {sync}: bytes a step sent {sent:.0f} -> {sent_less:.0f} "
                   f"({sent_less / sent:.2f}), received {received:.0f} -> {received_less:.0f} "
                   f"({received_less / received:.2f})", end=" ", flush=True)
