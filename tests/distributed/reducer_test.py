@@ -6,6 +6,7 @@ import random
 import cluster
 
 ELEMENTS = 100_000
+SAMPLES = cluster.count(400, 800)
 
 
 class Counting(cluster.ClusterTest):
@@ -65,12 +66,18 @@ class Counting(cluster.ClusterTest):
         self.assertEqual(pushes["applied"], 1000)
         self.assertEqual(pushes["duplicates_dropped"], 0)
 
+
+class Traffic(cluster.ClusterTest):
+    program = "count_batches"
+    alone = "workers that a busy machine delays share fewer requests"
+    common = Counting.common
+
     def bytes_per_batch(self, name, *options):
-        run = self.finish("--samples", 800, "--workers", 4, *cluster.slow([20] * 4), *options,
+        run = self.finish("--samples", SAMPLES, "--workers", 4, *cluster.slow([20] * 4), *options,
                           name=name)
         self.assert_exact(run, ELEMENTS)
         wire = run.report["wire_bytes"]
-        return wire["sent"] / 800, wire["received"] / 800
+        return wire["sent"] / SAMPLES, wire["received"] / SAMPLES
 
     def test_a_quarter_of_the_bytes(self):
         for sync, pushes, pulls in (("asp", 0.35, 0.35), ("bsp", 1.05, 0.35)):
