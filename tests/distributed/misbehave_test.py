@@ -6,7 +6,6 @@ and each failure names its cause.
 """
 import concurrent.futures
 import json
-import os
 import pathlib
 import re
 import signal
@@ -17,7 +16,6 @@ import typing
 
 import cluster
 
-IS_LONG = os.environ.get("TROUPE_LONG_TESTS") == "1"
 PLACES = ("trainer", "evaluator", "push", "stage", "keeper", "function", "describe")
 IN_LAUNCHER = ("evaluator", "evaluator-make", "describe")  # Also where members are processes.
 ACTS = ("throw", "throw-empty", "throw-42", "nan", "exit-0", "exit-3", "exit-4", "abort", "assert",
@@ -257,7 +255,7 @@ class Places(Cells):
 
     def check_places(self, *places):
         cells = [x for mode in self.modes for place in places for x in cells_of(mode, place)]
-        self.check(cells if IS_LONG else [x for x in cells if (x.where, x.how) in PLAIN])
+        self.check(cells if cluster.IS_LONG else [x for x in cells if (x.where, x.how) in PLAIN])
 
     def test_trainer(self):
         self.check_places("trainer", "trainer-make", "loss")
@@ -304,7 +302,7 @@ class Stopped(Cells, cluster.ClusterTest):
     def check_modes(self, count):
         for mode in MODES:
             cells = stopped_cells(mode, count)
-            if not IS_LONG:
+            if not cluster.IS_LONG:
                 cells = [x for x in cells if (x.where, mode) in PLAIN_STOPS]
             if cells:
                 self.check(cells, 9 if count == 1 else 2)
