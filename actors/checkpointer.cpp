@@ -1,5 +1,6 @@
 #include "actors/checkpointer.hpp"
 
+#include "actors/detached.hpp"
 #include "storage/checkpoint_reader.hpp"
 #include "storage/checkpoint_writer.hpp"
 
@@ -105,7 +106,7 @@ run_checkpointer(checkpointer::stateful_pointer<checkpointer_state> self,
 } // namespace
 
 checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options) {
-  return system.spawn<caf::detached>(run_checkpointer, std::move(options));
+  return spawn_detached(system, system, run_checkpointer, std::move(options));
 }
 
 } // namespace troupe

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -120,18 +119,22 @@ std::string log_line(log_level level, std::string_view member, std::string_view 
   return fmt::to_string(line);
 }
 
-std::string text_of_line(const std::string& line) {
+std::optional<log_level> level_of_line(std::string_view line) {
   const auto fits = [](char wanted, char is) {
-    return wanted == '0' ? std::isdigit(static_cast<unsigned char>(is)) != 0 : wanted == is;
+    return wanted == '0' ? '0' <= is && is <= '9' : wanted == is;
   };
   if (line.size() < time_form.size()
       || !std::equal(time_form.begin(), time_form.end(), line.begin(), fits))
-    return line;
-  const auto rest = std::string_view{line}.substr(time_form.size());
-  const auto text_at = rest.find(": ");
-  const bool has_level =
-    std::ranges::find(level_names, rest.substr(0, rest.find(' '))) != level_names.end();
-  return has_level && text_at != rest.npos ? std::string{rest.substr(text_at + 2)} : line;
+    return std::nullopt;
+  const auto rest = line.substr(time_form.size());
+  const auto found = std::ranges::find(level_names, rest.substr(0, rest.find(' ')));
+  if (found == level_names.end() || rest.find(": ") == rest.npos)
+    return std::nullopt;
+  return static_cast<log_level>(found - level_names.begin());
+}
+
+std::string text_of_line(const std::string& line) {
+  return level_of_line(line) ? line.substr(line.find(": ", time_form.size()) + 2) : line;
 }
 
 log_file::log_file(log_options options)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,8 @@ result<log_level> parse_log_level(std::string_view text);
 std::string log_line(log_level level, std::string_view member, std::string_view text);
 /// Returns the text of a log's line; the whole line if it is none.
 std::string text_of_line(const std::string& line);
+/// Returns the level of a log's line; nullopt if it is none.
+std::optional<log_level> level_of_line(std::string_view line);
 
 /// Most bytes of a log's file.
 constexpr std::uint64_t log_file_bytes_max = 16 << 20;

@@ -191,8 +191,9 @@ endif()
 
 # -- scripts that disturb whole jobs -------------------------------------------
 
-# Adds a small run of bench/<room>/<script>.py, whose exit status is the result. A script that lacks
-# data or rights says so and counts as skipped.
+# Adds a small run of bench/<room>/<script>.py, whose exit status is the result. Its figures are not
+# looked at, so it runs beside other tests. A script that lacks data or rights says so and counts as
+# skipped.
 #
 # troupe_add_script_test(<room> <script> <word>...)
 function(troupe_add_script_test room script)
@@ -200,7 +201,7 @@ function(troupe_add_script_test room script)
            COMMAND Python3::Interpreter ${bench}/${room}/${script}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(bench.${script} PROPERTIES
-    TIMEOUT 300 LABELS "bench;slow" RUN_SERIAL ON SKIP_RETURN_CODE 77)
+    TIMEOUT 300 LABELS "bench;slow" COST 20 SKIP_RETURN_CODE 77)
 endfunction()
 
 if(TARGET async_sgd AND TARGET count_batches)

@@ -5,6 +5,8 @@ add_library(troupe_test_main OBJECT tests/main.cpp)
 target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
 # Tests need less speed than programs, and -O1 compiles them faster.
 target_compile_options(troupe_test_main PUBLIC $<$<CONFIG:RelWithDebInfo>:-O1>)
+# Without it, each assertion has code of its own: test files take 20 % longer to compile.
+target_compile_definitions(troupe_test_main PUBLIC DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
 
 # Adds a ctest entry for each test file. The cases in TEST_SUITE("slow") are an entry with the label
 # slow. A test that prints "SKIPPED:" counts as skipped. A further argument is a label for all.
@@ -88,6 +90,10 @@ add_executable(misbehave ${misbehave})
 target_link_libraries(misbehave PRIVATE Troupe::actors)
 
 # -- tests/distributed/*_test.py: run real processes; take the folder of the programs
+
+add_executable(user_code tests/distributed/user_code.cpp)
+target_link_libraries(user_code PRIVATE Troupe::actors)
+target_include_directories(user_code PRIVATE ${PROJECT_SOURCE_DIR})
 
 # Each class is a test of its own. A changed file may have new classes, so it is read again.
 file(GLOB scripts CONFIGURE_DEPENDS tests/distributed/*_test.py)

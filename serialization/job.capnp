@@ -27,6 +27,7 @@ struct Optimizer {
   function @11 :Text;
   parameters @12 :List(Float32);
   functionState @13 :UInt32;
+  fullRateStaleness @14 :Float32 = 1;  # with scaleByStaleness only
 }
 
 struct Initializer {

@@ -90,6 +90,16 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
 }
 
+bool consistency::has_stale_steps() const {
+  return mode == consistency_mode::asp || mode == consistency_mode::ssp;
+}
+
+float optimizer_spec::rate_at(std::uint64_t staleness) const {
+  const auto stale = static_cast<float>(staleness);
+  const bool lower = full_rate_staleness > 0.0f && stale > full_rate_staleness;
+  return lower ? learning_rate / (stale / full_rate_staleness) : learning_rate;
+}
+
 float optimizer_spec::clip_scale(float gradient_norm) const {
   return clip_norm > 0.0f && gradient_norm > clip_norm ? clip_norm / gradient_norm : 1.0f;
 }

@@ -40,6 +40,8 @@ struct consistency {
   /// ssp only: clocks that a worker may run ahead of the slowest worker. 0 is lock step.
   std::uint32_t staleness_clocks = 0;
 
+  /// Returns whether servers may take steps with gradients of older values than their newest.
+  bool has_stale_steps() const;
   bool operator==(const consistency&) const = default;
 };
 
@@ -57,16 +59,18 @@ result<optimizer_kind> parse_optimizer(const std::string& text);
 /// The step that a shard takes with each gradient. kernels/optimizer.hpp has the formulas.
 struct optimizer_spec {
   optimizer_kind kind = optimizer_kind::sgd;
-  float learning_rate = 0.1f;      ///< > 0.
-  float momentum = 0.9f;           ///< momentum, nesterov: in [0, 1). adam, adamw: beta1.
-  float beta2 = 0.999f;            ///< adam, adamw: in [0, 1).
-  float epsilon = 1e-8f;           ///< adagrad, adam, adamw: > 0.
-  float weight_decay = 0.0f;       ///< >= 0; added to the gradient as weight_decay * w. adamw: each
-                                   ///< step subtracts rate * weight_decay * w. ftrl: lambda2.
-  float clip_value = 0.0f;         ///< Clamps each gradient element to [-x, x]; 0: off.
-  float clip_norm = 0.0f;          ///< Scales the whole gradient to at most this L2 norm; 0: off.
-  bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions). Not with
-                                   ///< ftrl, whose state depends on the rate.
+  float learning_rate = 0.1f; ///< > 0.
+  float momentum = 0.9f;      ///< momentum, nesterov: in [0, 1). adam, adamw: beta1.
+  float beta2 = 0.999f;       ///< adam, adamw: in [0, 1).
+  float epsilon = 1e-8f;      ///< adagrad, adam, adamw: > 0.
+  float weight_decay = 0.0f;  ///< >= 0; added to the gradient as weight_decay * w. adamw: each
+                              ///< step subtracts rate * weight_decay * w. ftrl: lambda2.
+  float clip_value = 0.0f;    ///< Clamps each gradient element to [-x, x]; 0: off.
+  float clip_norm = 0.0f;     ///< Scales the whole gradient to at most this L2 norm; 0: off.
+  /// Staleness in versions up to which a step has the full rate. A step of a larger staleness s has
+  /// the rate times full_rate_staleness / s. 0: each step has the full rate. Not with ftrl, whose
+  /// state depends on the rate.
+  float full_rate_staleness = 0.0f;
   float l1 = 0.0f;   ///< ftrl: lambda1, >= 0. Larger: more weights that are exactly 0.
   float beta = 1.0f; ///< ftrl: > 0. Larger: shorter first steps.
   /// user: name of a server function of the program, such as "fedbuff/1"; [a-z0-9_./-]+.
@@ -76,6 +80,8 @@ struct optimizer_spec {
   /// function.
   std::uint32_t function_state = 0;
 
+  /// Returns the learning rate of a step whose gradient is this stale, in versions.
+  float rate_at(std::uint64_t staleness) const;
   /// Returns the factor of clipping by norm: min(1, clip_norm / norm).
   float clip_scale(float gradient_norm) const;
   /// Returns the name of the kind or, of a server function, its own.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 namespace troupe {
@@ -131,8 +131,9 @@ std::string plain_text(const event_value& value) {
   if (const auto* count = std::get_if<std::uint64_t>(&value))
     return std::to_string(*count);
   char text[32] = {};
-  std::snprintf(text, sizeof text, "%.4g", as_double(value));
-  return text;
+  const auto [end, unused] =
+    std::to_chars(text, text + sizeof text, as_double(value), std::chars_format::general, 4);
+  return {text, end};
 }
 
 /// "1 batch", "2 batches", "0 shards".

@@ -191,6 +191,8 @@ const char* defect_of(const optimizer_spec& x) {
     return "weight_decay must be a finite number >= 0";
   if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
     return "clip_value and clip_norm must be finite numbers >= 0";
+  if (!not_negative(x.full_rate_staleness))
+    return "full_rate_staleness must be a finite number >= 0";
   if (const auto* defect = function_defect(x))
     return defect;
   if (x.kind != optimizer_kind::ftrl)
@@ -199,8 +201,8 @@ const char* defect_of(const optimizer_spec& x) {
     return "l1 must be a finite number >= 0";
   if (!positive(x.beta))
     return "beta must be a finite number > 0";
-  if (x.scale_by_staleness)
-    return "ftrl's state depends on the learning rate, so staleness cannot divide it";
+  if (x.full_rate_staleness > 0)
+    return "ftrl's state depends on the learning rate, so staleness cannot lower it";
   return nullptr;
 }
 

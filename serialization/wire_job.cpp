@@ -20,7 +20,9 @@ static void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
   to.setWeightDecay(from.weight_decay);
   to.setClipValue(from.clip_value);
   to.setClipNorm(from.clip_norm);
-  to.setScaleByStaleness(from.scale_by_staleness);
+  to.setScaleByStaleness(from.full_rate_staleness != 0);
+  if (from.full_rate_staleness != 0)
+    to.setFullRateStaleness(from.full_rate_staleness);
   to.setL1(from.l1);
   to.setBeta(from.beta);
   if (from.kind != optimizer_kind::user)
@@ -40,7 +42,7 @@ static optimizer_spec read(schema::Optimizer::Reader from) {
           .weight_decay = from.getWeightDecay(),
           .clip_value = from.getClipValue(),
           .clip_norm = from.getClipNorm(),
-          .scale_by_staleness = from.getScaleByStaleness(),
+          .full_rate_staleness = from.getScaleByStaleness() ? from.getFullRateStaleness() : 0.0f,
           .l1 = from.getL1(),
           .beta = from.getBeta(),
           .function = read_text(from.getFunction(), name_length_max),

@@ -10,6 +10,7 @@
 #include "base/bytes.hpp"
 #include "base/crc32c.hpp"
 #include "base/system/directory_lock.hpp"
+#include "base/system/resource_limits.hpp"
 #include "storage/detail/database.hpp"
 
 #include "rocksdb/db.h"
@@ -138,7 +139,8 @@ public:
 
   result<void> open() {
     rocksdb::DB* opened = nullptr;
-    const auto status = rocksdb::DB::Open(store_options(), (home_ / "db").string(), &opened);
+    const auto status = without_unwinding(
+      [&] { return rocksdb::DB::Open(store_options(), (home_ / "db").string(), &opened); });
     database_.reset(opened);
     if (!status.ok())
       return detail::database_failure("open", home_, status);

@@ -1,5 +1,7 @@
 #include "storage/etcd_leadership.hpp"
 
+#include "base/system/resource_limits.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -57,7 +59,8 @@ result<std::unique_ptr<etcd_leadership>> etcd_leadership::campaign(leadership_op
     made->wait(poll_interval);
   }
   tell("leads");
-  made->keeper_ = std::thread{[self = made.get()] { self->keep(); }};
+  made->keeper_ =
+    starting_threads([&] { return std::thread{[self = made.get()] { self->keep(); }}; });
   return made;
 }
 

@@ -31,6 +31,12 @@ bool in_a_table(const run_options& asked, const plan& made) {
     return !table.frozen && table.optimizer.*Field == asked.optimizer.*Field;
   });
 }
+bool is_rate_of_stale_steps(const run_options& asked, const plan& made) {
+  return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
+    return !table.frozen && table.sync.has_stale_steps()
+           && table.optimizer.full_rate_staleness == asked.optimizer.full_rate_staleness;
+  });
+}
 /// A server function gets no such field.
 template <auto Field>
 bool in_a_kernel(const run_options& asked, const plan& made) {
@@ -83,8 +89,7 @@ constexpr std::array known_fields{
                in_a_table<&optimizer_spec::clip_norm>},
   option_field{"--clip-value", "tables", "optimizer.clip_value",
                in_a_kernel<&optimizer_spec::clip_value>},
-  option_field{"--staleness-lr", "tables", "optimizer.scale_by_staleness",
-               in_a_table<&optimizer_spec::scale_by_staleness>},
+  option_field{"--staleness-lr", "tables", "optimizer.full_rate_staleness", is_rate_of_stale_steps},
   option_field{"--workers", "workers", "count", in_workers<&workers::count>},
   option_field{"--workers-per-process", "workers", "per_process",
                in_workers<&workers::per_process>},
@@ -115,6 +120,10 @@ std::optional<std::string> why_missing(const option_field& field, const run_opti
     return made.store_name + " is an all-reduce, without servers";
   if (holder == "servers" && made.store == store_kind::own_store)
     return made.store_name + " is an own store, which is one server without replicas";
+  if (field.field == "optimizer.full_rate_staleness"
+      && std::ranges::none_of(made.job.tables, &consistency::has_stale_steps, &table_spec::sync))
+    return fmt::format("the tables of {} are {}, whose steps have no staleness", made.store_name,
+                       to_string(made.options.sync));
   if (holder == "checkpoints" && made.store == store_kind::shared_memory)
     return made.store_name + " is shared memory, without checkpoints";
   if (holder == "reduce" && !made.has<reduce>())

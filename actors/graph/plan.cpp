@@ -275,8 +275,8 @@ result<void> check_local_steps(const plan& what) {
                  "local_step_options::optimizer a built-in kind");
   if (const auto* const defect = defect_of(local->optimizer))
     return wrong(fmt::format(": the optimizer of its local steps: {}", defect));
-  if (local->optimizer.scale_by_staleness)
-    return wrong(": local steps have no staleness, so scale_by_staleness must be off");
+  if (local->optimizer.full_rate_staleness > 0)
+    return wrong(": local steps have no staleness, so full_rate_staleness must be 0");
   if (local->keep && (what.options.record_directory || what.options.replay_directory))
     return {errc::invalid_argument,
             fmt::format("--{}: {} keeps the state of its local steps, which a replay cannot have: "

@@ -4,6 +4,7 @@
 #include "fmt/format.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,20 @@ std::string text_of_store(const plan& what) {
   return text;
 }
 
+/// Returns "asp" or, where a large staleness lowers rates, "asp, full rate to staleness 4".
+std::string text_of_sync(const plan& what) {
+  if (what.options.allreduce)
+    return "bsp";
+  std::set<float> limits;
+  for (const auto& table : what.job.tables)
+    if (table.sync.has_stale_steps() && table.optimizer.full_rate_staleness > 0)
+      limits.insert(table.optimizer.full_rate_staleness);
+  const auto text = to_string(what.options.sync);
+  return limits.empty()
+           ? text
+           : fmt::format("{}, full rate to staleness {}", text, fmt::join(limits, " or "));
+}
+
 std::string text_of_tables(const plan& what) {
   std::uint64_t floats = 0;
   std::size_t sparse = 0, frozen = 0;
@@ -78,7 +93,7 @@ std::string text_of_tables(const plan& what) {
     text += fmt::format(", {} sparse", sparse);
   if (frozen > 0)
     text += fmt::format(", {} frozen", frozen);
-  return text + ", " + (what.options.allreduce ? "bsp" : to_string(what.options.sync));
+  return text + ", " + text_of_sync(what);
 }
 
 /// Returns the names of stages for which a predicate is true, separated by commas.

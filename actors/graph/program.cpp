@@ -15,17 +15,21 @@
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
+#include "base/system/classic_locale.hpp"
 #include "base/system/exit_guard.hpp"
+#include "base/system/first_process.hpp"
 #include "base/system/resource_limits.hpp"
 #include "base/system/standard_output.hpp"
+#include "base/system/stop_signals.hpp"
 #include "base/user_code.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -33,6 +37,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -84,8 +89,8 @@ int show_only(const plan& what) {
   return EXIT_SUCCESS;
 }
 
-/// Returns a function that writes the line about the end of a process, `member` of the job; empty: of
-/// the launcher.
+/// Returns a function that writes the line about the end of a process. `member`: its name in the
+/// job; empty: it is the launcher.
 last_line_writer last_line_of(const std::string& name, const std::string& member) {
   return [name, member](const std::string& why) {
     if (member.empty())
@@ -141,12 +146,30 @@ void fill_standard_descriptors() {
     close(opened);
 }
 
-// Adds handlers to process 1 of a container, which ignores signals without one. Otherwise it could
-// not be stopped while it reads its data.
-void let_signals_end_process_1() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP})
-    if (getpid() == 1 && signal(number, [](int which) { _exit(128 + which); }) == SIG_IGN)
-      signal(number, SIG_IGN);
+/// Returns whether this function is in the program's own file, not in a shared library, which may
+/// be loaded at any time.
+bool is_in_the_program() {
+  const auto look = [](dl_phdr_info* program, std::size_t, void* is_found) {
+    const auto own = reinterpret_cast<ElfW(Addr)>(&is_in_the_program) - program->dlpi_addr;
+    *static_cast<bool*>(is_found) = std::any_of(
+      program->dlpi_phdr, program->dlpi_phdr + program->dlpi_phnum, [own](const auto& part) {
+        return part.p_type == PT_LOAD && own - part.p_vaddr < part.p_memsz;
+      });
+    return 1; // It comes first; the rest are libraries.
+  };
+  bool found = false;
+  dl_iterate_phdr(look, &found);
+  return found;
+}
+
+/// Runs before main() and before the constructors of the user's static objects, so that no code of
+/// theirs starts programs that inherit blocked signals, or loads data in process 1.
+[[gnu::constructor(101)]] void prepare_process(int argc, char** argv, char**) {
+  const bool is_child = std::find(argv, argv + argc, std::string_view{"--child"}) != argv + argc;
+  if (is_child && blocks_stop_signals())
+    survive_stop_signals();
+  else if (getpid() == 1 && is_in_the_program())
+    play_process_1(argc, argv);
 }
 
 } // namespace
@@ -157,6 +180,7 @@ program::program(std::string name, std::string description)
 program::program(std::string name, std::string description, const run_options& defaults)
     : name_(std::move(name)), options_(defaults),
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
+  const classic_locale plain_numbers;
   format_help(*command_line_);
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Internal, so not in the help.
@@ -178,6 +202,7 @@ void program::declared(const std::string& name, const Value& value, Declare decl
   if (!name.starts_with('-'))
     return mistakes_.push_back(
       fmt::format("the program declares the option {}, which does not begin with --", name));
+  const classic_locale plain_numbers;
   try {
     // CLI11 itself compares only the options of one group.
     for (const auto& one : CLI::detail::split(name, ','))
@@ -225,10 +250,10 @@ void program::option(const std::string& name, double& value, const std::string& 
                      double greatest) {
   check_default(name, value, least, greatest);
   const auto in_range = [least, greatest](const std::string& text) {
-    double given = 0;
-    const bool fits = CLI::detail::lexical_cast(text, given) && given >= least && given <= greatest;
-    return fits ? std::string{}
-                : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
+    const auto given = number_from<double>(text);
+    return given && *given >= least && *given <= greatest
+             ? std::string{}
+             : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
   };
   declared(name, value, [&] {
     return command_line_->add_option(name, value, help)
@@ -264,12 +289,12 @@ CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
-  let_signals_end_process_1();
   if (const auto enough = prepare_stacks(); !enough)
     return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // Its file is named "exe".
   if (!mistakes_.empty())
     return complain(name_, mistakes_.front(), bad_command_line);
+  std::optional<classic_locale> plain_numbers{std::in_place};
   try {
     // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
@@ -286,8 +311,11 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_, exception_text(), EXIT_FAILURE);
   }
   options_.own = own_options();
+  plain_numbers.reset();
   const auto write_last_line = last_line_of(name_, member_of(child_));
   end_where_resources_lack(write_last_line, EXIT_FAILURE);
+  if (child_.empty()) // The launcher adds the limits to the last words of other processes.
+    name_limits_at_abort();
   // The launcher restarts a process of the job by the status that its code chose.
   const exit_guard unfinished{child_.empty() ? EXIT_FAILURE : EXIT_SUCCESS, write_last_line};
   if (auto valid = validate_without_graph(options_); !valid)

@@ -53,8 +53,7 @@ result<void> check_norms(const job_spec& job, const std::vector<table_id>& table
 kernels::step_options options_of(const optimizer_spec& optimizer, const apply_effect& effect,
                                  std::uint64_t steps_before) {
   kernels::step_options options = options_of(optimizer, steps_before + 1);
-  if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
-    options.rate /= static_cast<float>(effect.staleness_versions);
+  options.rate = optimizer.rate_at(effect.staleness_versions);
   options.gradient_scale = 1.0f / static_cast<float>(effect.pushes);
   return options;
 }

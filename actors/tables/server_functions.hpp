@@ -23,7 +23,7 @@ struct step_info {
   /// Steps taken on this block or row, this one included. Tables have blocks of a fixed size.
   std::uint64_t step = 1;
   std::uint64_t staleness = 0; ///< Updates of the shard between the pull and this step; 0 in bsp.
-  float rate = 0.1f;           ///< Learning rate; divided by the staleness if the table says so.
+  float rate = 0.1f;           ///< optimizer_spec::rate_at(staleness).
   /// Multiply the gradient by it: 1 / pushes of the clock in bsp, else 1; times the factor of
   /// clip_norm.
   float scale = 1.0f;

@@ -258,8 +258,7 @@ sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushe
            .own_keys = {},
            .own_gradient = {},
            .stepped = {}};
-  if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
-    made.options.rate /= static_cast<float>(effect.staleness_versions);
+  made.options.rate = optimizer.rate_at(effect.staleness_versions);
   made.options.gradient_scale = 1.0f / static_cast<float>(effect.pushes);
   const auto& [first_push, first_piece] = shares.front();
   const bool skips = std::any_of(effect.skip.begin(), effect.skip.end(),

@@ -17,7 +17,7 @@ namespace troupe {
 struct local_step_options {
   /// Inner steps of a batch, 1 .. 1,000,000 and at most --batch. More: fewer bytes, older values.
   std::uint32_t steps = 10;
-  /// The inner optimiser. Its clip_norm limits each inner gradient; scale_by_staleness must be off.
+  /// The inner optimiser. Its clip_norm limits each inner gradient; full_rate_staleness must be 0.
   optimizer_spec optimizer = {};
   /// Keeps the inner optimiser's state in the worker, from one batch to the next. The state dies
   /// with the worker, so such a run cannot be recorded. Else each batch begins with zeros.

@@ -1,7 +1,7 @@
 #include "actors/transport/engine.hpp"
 
 #include "actors/transport/streams/unix_stream.hpp"
-#include "base/system/thread_without_signals.hpp"
+#include "base/system/named_thread.hpp"
 #include "serialization/wire.hpp"
 
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ transport::engine::engine(hello self, link_events events, transport_options opti
         std::min(context_.options.silence_timeout, context_.options.handshake_timeout) / 64,
         std::chrono::milliseconds{1}, std::chrono::milliseconds{50})),
       names_(context_.options.resolve),
-      thread_(detail::thread_without_signals("troupe-links", [this] { run(); })) {}
+      thread_(detail::named_thread("troupe-links", [this] { run(); })) {}
 
 transport::engine::~engine() { stop(); }
 

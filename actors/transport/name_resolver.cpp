@@ -1,6 +1,6 @@
 #include "actors/transport/name_resolver.hpp"
 
-#include "base/system/thread_without_signals.hpp"
+#include "base/system/named_thread.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -26,7 +26,7 @@ void name_resolver::ask(const endpoint& where, answer tell) {
   if (stopping_)
     return;
   if (!thread_.joinable())
-    thread_ = thread_without_signals("troupe-names", [this] { run(); });
+    thread_ = named_thread("troupe-names", [this] { run(); });
   waiting_.push_back({where, std::move(tell)});
   changed_.notify_one();
 }

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// While it exists, exit() ends the process at once, with a line that names the caller. A child that
-/// the program forked exits as usual. _exit() and quick_exit() are not noticed.
+/// While it exists, exit() ends the process at once, with a line that names the caller. A child
+/// that the program forked exits as usual. _exit() and quick_exit() are not noticed.
 ///
 /// At most one exists at a time. Thread safety: exit() may come on any thread.
 class exit_guard {

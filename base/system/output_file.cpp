@@ -4,7 +4,7 @@
 #include "base/system/draw_random.hpp"
 #include "base/system/file.hpp"
 #include "base/system/links.hpp"
-#include "base/system/without_sigpipe.hpp"
+#include "base/system/without_signals.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -133,7 +133,7 @@ ssize_t write_part(int file, std::string_view bytes, milliseconds patience) {
 /// Writes to a file that may be a pipe. Removes the written part from `bytes`; returns the reason
 /// if a part is left.
 std::optional<std::string> write_through(int file, std::string_view& bytes, milliseconds patience) {
-  const without_sigpipe guard;
+  const without_signals guard{SIGPIPE};
   while (!bytes.empty()) {
     const auto written = write_part(file, bytes, patience);
     if (written == 0)

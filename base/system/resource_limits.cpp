@@ -6,7 +6,6 @@
 
 #include <sys/resource.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <csignal>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -134,22 +134,58 @@ void on_no_memory() {
   end_process("out of memory" + limits_suffix(resource::memory));
 }
 
-/// The terminate handler: runs within the handler of an exception, or without an exception.
-void on_terminate() {
+[[noreturn]] void end_without_thread() {
   enter_ending();
-  end_process(std::current_exception() ? exception_text()
-                                       : "std::terminate was called without an exception: a thread "
-                                         "was destroyed while it ran, or a pure virtual function "
-                                         "was called");
+  end_process("cannot start a thread" + limits_suffix(resource::memory_or_threads));
 }
 
-/// Handles SIGABRT, before which a library has written its own line, and SIGXCPU. Installed only
-/// where there are limits. Makes only async-signal-safe calls.
-void end_on_signal(int number) {
-  const auto& chosen = chosen_ending();
-  const auto& line = number == SIGABRT ? chosen.line_of_abort : chosen.line_of_processor_time;
+/// Returns whether the current exception says that the system refused a thread.
+bool is_lack_of_thread() {
+  try {
+    throw;
+  } catch (const std::system_error& why) {
+    return why.code() == std::errc::resource_unavailable_try_again;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// The terminate handler: runs within the handler of an exception, or without an exception.
+void on_terminate() {
+  const bool has_exception = std::current_exception() != nullptr;
+  if (has_exception && is_lack_of_thread())
+    end_without_thread();
+  enter_ending();
+  chosen_ending().write(has_exception
+                          ? exception_text()
+                          : "std::terminate was called without an exception: a thread was "
+                            "destroyed while it ran, or a pure virtual function was called");
+  std::signal(SIGABRT, SIG_DFL);
+  std::abort();
+}
+
+void write_line(const std::string& line) {
   [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
-  _exit(chosen.status);
+}
+
+/// Handles SIGABRT, before which a library has written its own line. Makes only async-signal-safe
+/// calls, as the next function.
+void on_abort(int number) {
+  write_line(chosen_ending().line_of_abort);
+  raise(number); // It is delivered after the return, with the default action: SA_RESETHAND.
+}
+
+void on_processor_time(int) {
+  write_line(chosen_ending().line_of_processor_time);
+  _exit(chosen_ending().status);
+}
+
+/// Sets a handler, which programs that this process starts do not inherit.
+void handle(int number, void (*handler)(int), int flags) {
+  struct sigaction how {};
+  how.sa_handler = handler;
+  how.sa_flags = flags;
+  sigaction(number, &how, nullptr);
 }
 
 } // namespace
@@ -248,14 +284,10 @@ void end_where_resources_lack(last_line_writer write, int status) {
   chosen.reserve = std::make_unique<std::array<char, 65'536>>();
   std::set_new_handler(on_no_memory);
   std::set_terminate(on_terminate);
-  if (const auto limits = limits_suffix(resource::memory_or_threads); !limits.empty()) {
-    chosen.line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
-    signal(SIGABRT, end_on_signal);
-  }
   if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {
     chosen.line_of_processor_time =
       fmt::format("{}: the processor time is used up{}\n", program_invocation_short_name, limits);
-    signal(SIGXCPU, end_on_signal);
+    handle(SIGXCPU, on_processor_time, SA_RESTART);
     rlimit limit{};
     if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == limit.rlim_max
         && limit.rlim_cur > 1) {
@@ -263,22 +295,22 @@ void end_where_resources_lack(last_line_writer write, int status) {
       setrlimit(RLIMIT_CPU, &limit);
     }
   }
-  signal(SIGXFSZ, SIG_IGN); // Children inherit this.
+  handle(
+    SIGXFSZ, [](int) {}, SA_RESTART);
+}
+
+void name_limits_at_abort() {
+  const auto limits = limits_suffix(resource::memory_or_threads);
+  if (limits.empty())
+    return;
+  chosen_ending().line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
+  handle(SIGABRT, on_abort, SA_RESETHAND);
+}
+
+void end_without_thread(const std::system_error& why) {
+  if (chosen_ending().write)
+    end_without_thread();
+  throw std::system_error{why.code(), "cannot start a thread"};
 }
 
 } // namespace troupe
-
-/// Interposes the system's function for all libraries of the process. If a thread cannot start, it
-/// ends the process before an exception unwinds code that cannot be unwound.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
-                              void* (*run)(void*), void* argument) noexcept {
-  using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto next = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_create"));
-  const int problem = next(thread, attributes, run, argument);
-  if (problem == EAGAIN && troupe::chosen_ending().write) {
-    troupe::enter_ending();
-    troupe::end_process("cannot start a thread"
-                        + troupe::limits_suffix(troupe::resource::memory_or_threads));
-  }
-  return problem;
-}

@@ -4,8 +4,13 @@
 #include "base/error.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <type_traits>
 
 namespace troupe {
 
@@ -45,16 +50,46 @@ std::uint64_t out_of_memory_kills();
 /// Writes one line about the end of the process, for a person.
 using last_line_writer = std::function<void(const std::string& why)>;
 
-/// From now on the process ends at once, with `status`, if memory cannot be allocated, a thread
-/// cannot start, or an exception is not caught. `write` gets one line that names the limits.
+/// From now on the process ends at once, with `status`, if memory cannot be allocated, or if
+/// starting_threads() or a function that is not caught lacks a thread. `write` gets one line that
+/// names the limits. After any other exception that is not caught, `write` gets its text, and the
+/// process aborts.
 ///
-/// A process that went on without its memory or threads would leave others waiting. CAF counts a
-/// thread before it starts it, and waits for ever for a thread that never ran. Code that could do
-/// with less memory ends too: it does not see the exception.
+/// A process that went on without its memory or threads would leave others waiting. Code that could
+/// do with less memory ends too: it does not see the exception.
 ///
 /// A file beyond the limit on its size becomes an error of the write, not a signal. Used-up
-/// processor time ends the process with a line on standard error. Where there are limits, a line
-/// that names them also follows a library's own line before it aborts.
+/// processor time ends the process with a line on standard error.
 void end_where_resources_lack(last_line_writer write, int status);
+
+/// From now on, if there are limits on memory or threads, a line that names them follows a
+/// library's own line before it aborts. The process still dies by SIGABRT.
+void name_limits_at_abort();
+
+/// Ends the process as end_where_resources_lack() says. Throws `why`, with a better text, if that
+/// was not called.
+[[noreturn]] void end_without_thread(const std::system_error& why);
+
+/// Returns call(), which starts threads. Calls end_without_thread() if the system refuses one.
+template <class Call>
+auto starting_threads(Call call) {
+  try {
+    return call();
+  } catch (const std::system_error& why) {
+    if (why.code() != std::errc::resource_unavailable_try_again)
+      throw;
+    end_without_thread(why);
+  }
+}
+
+/// Returns call(), which starts threads in a library that does not survive it if the system refuses
+/// one: the destructors that unwinding runs wait for ever. So the call runs on a thread of its own,
+/// where no function catches an exception. The terminate handler then runs before any destructor.
+template <class Call>
+auto without_unwinding(Call call) {
+  std::optional<std::invoke_result_t<Call>> returned;
+  starting_threads([&] { return std::thread{[&] { returned.emplace(call()); }}; }).join();
+  return *std::move(returned);
+}
 
 } // namespace troupe

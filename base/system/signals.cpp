@@ -43,8 +43,8 @@ void on_signal(int number) {
 }
 
 /// Sets the handler of each signal that is not ignored. nohup and background jobs start a program
-/// with some signals ignored; they stay ignored. SIGCHLD is always handled, because children must be
-/// waited for.
+/// with some signals ignored; they stay ignored. SIGCHLD is always handled, because children must
+/// be waited for.
 void set_handlers() {
   struct sigaction ours {};
   ours.sa_handler = on_signal;

@@ -2,6 +2,7 @@
 
 #include "base/system/descriptor.hpp"
 #include "base/system/resource_limits.hpp"
+#include "base/system/stop_signals.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -24,14 +25,14 @@ namespace {
     _exit(1);
   if (how.detached)
     setsid();
+  sigset_t blocked;
+  sigemptyset(&blocked);
   if (how.stubborn)
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-      signal(number, SIG_IGN);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (const int number : stop_signals)
+      sigaddset(&blocked, number);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   dup2(how.output, STDOUT_FILENO);
-  dup2(how.output, STDERR_FILENO);
+  dup2(how.error >= 0 ? how.error : how.output, STDERR_FILENO);
   dup2(how.input >= 0 ? how.input : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   for (const int kept : how.kept)
     if (kept >= 0)

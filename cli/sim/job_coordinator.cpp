@@ -151,6 +151,9 @@ void job_world::run(event_effect& effect) {
   case event_kind::worker_demoted: ++tally_.backups; break;
   case event_kind::server_added: ++tally_.additions; break;
   case event_kind::server_drained: ++tally_.drains; break;
+  case event_kind::stop_requested:
+    before_stop_ = checkpoints_.empty() ? 0 : checkpoints_.rbegin()->first;
+    break;
   case event_kind::restore_failed: refused_.insert(effect.what.number("checkpoint")); break;
   case event_kind::worker_evicted:
     ++tally_.evictions;

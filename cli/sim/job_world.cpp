@@ -52,7 +52,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"histories with stages", &job_tally::staged, 0.2},
   {"faults of stages", &job_tally::stage_faults, 1},
   {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
-  {"jobs stopped", &job_tally::stops, 0.02},
+  {"jobs stopped", &job_tally::stops, 0.01, "bsp"},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
 

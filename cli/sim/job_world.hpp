@@ -316,6 +316,7 @@ private:
   job_phase phase_seen_ = job_phase::gathering;
   bool told_to_stop_ = false;
   std::optional<time_point> stop_at_; ///< Time at which the user asks to stop; nullopt: never.
+  std::uint64_t before_stop_ = 0;     ///< The newest checkpoint, whole or not, at that time.
   std::map<member_id, command> commands_;
 
   // -- the oracle --

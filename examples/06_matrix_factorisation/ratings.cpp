@@ -25,7 +25,8 @@ namespace {
 using line_fault = std::optional<std::string>;
 
 constexpr std::size_t columns_wanted = 3;
-constexpr const char* wanted = " in `user item rating`, the columns that are wanted";
+constexpr const char* wanted = " in `user item rating`, the columns that are wanted, between tabs, "
+                               "blanks, commas or ::";
 
 /// Returns the text between the columns of a line: "::" (MovieLens 1M), a comma, or tabs and
 /// blanks, which are one.

@@ -1,12 +1,8 @@
 #include "storage/detail/etcd_gateway.hpp"
 
-#include "base/system/without_sigpipe.hpp"
+#include "base/system/without_signals.hpp"
 
 #include "httplib.h"
-
-#include <pthread.h>
-
-#include <csignal>
 
 namespace troupe::storage::detail {
 
@@ -23,25 +19,6 @@ constexpr milliseconds status_time{200};
 // Codes of gRPC.
 constexpr int deadline_exceeded = 4;
 constexpr int unavailable = 14;
-
-/// Blocks the signals of timers: after each interruption the library waits for its whole time again,
-/// so a profiler's timer would keep a request for ever.
-class without_timers {
-public:
-  without_timers() {
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    for (const int number : {SIGALRM, SIGVTALRM, SIGPROF})
-      sigaddset(&blocked, number);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before_);
-  }
-  ~without_timers() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  without_timers(const without_timers&) = delete;
-  without_timers& operator=(const without_timers&) = delete;
-
-private:
-  sigset_t before_;
-};
 
 std::string name_of(const endpoint& where) { return "etcd at " + to_string(where); }
 
@@ -65,8 +42,9 @@ failure no_answer(const endpoint& where, httplib::Error why, milliseconds waited
 
 result<answer> post(const endpoint& where, const std::string& path, const std::string& body,
                     milliseconds deadline) {
-  const without_timers no_timers;
-  const without_sigpipe no_sigpipe;
+  // The library writes to sockets that the other end may have closed. After each interruption it
+  // waits for its whole time again, so a profiler's timer would keep a request for ever.
+  const without_signals guard{SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF};
   const auto began = clock::now();
   httplib::Client http{where.host, where.port};
   // Connecting and answering may each take half of the time.

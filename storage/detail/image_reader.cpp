@@ -1,5 +1,6 @@
 #include "storage/detail/image_reader.hpp"
 
+#include "base/system/resource_limits.hpp"
 #include "serialization/layout.hpp"
 #include "storage/detail/database.hpp"
 
@@ -43,7 +44,8 @@ image_reader::~image_reader() = default;
 
 result<cut_complete> image_reader::open() {
   rocksdb::DB* opened = nullptr;
-  const auto status = rocksdb::DB::OpenForReadOnly(small_database(), folder_.string(), &opened);
+  const auto status = without_unwinding(
+    [&] { return rocksdb::DB::OpenForReadOnly(small_database(), folder_.string(), &opened); });
   database_.reset(opened);
   if (!status.ok())
     return failed(status);

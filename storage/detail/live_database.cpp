@@ -1,6 +1,7 @@
 #include "storage/detail/live_database.hpp"
 
 #include "base/system/file.hpp"
+#include "base/system/resource_limits.hpp"
 #include "storage/detail/database.hpp"
 #include "storage/detail/file_checksum.hpp"
 #include "storage/detail/records.hpp"
@@ -131,8 +132,9 @@ result<void> live_database::open() {
   if (auto removed = remove_tree(directory_); !removed)
     return removed;
   rocksdb::DB* opened = nullptr;
-  const auto status =
-    rocksdb::DB::Open(live_options(environment_.get()), directory_.string(), &opened);
+  const auto status = without_unwinding([&] {
+    return rocksdb::DB::Open(live_options(environment_.get()), directory_.string(), &opened);
+  });
   database_.reset(opened);
   if (!status.ok())
     return database_failure("open", directory_, status);

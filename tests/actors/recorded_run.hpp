@@ -44,7 +44,7 @@ inline job_spec recorded_job(const consistency& sync) {
     table.optimizer.kind = optimizer_kind::adam;
     table.optimizer.learning_rate = 0.01f;
     table.optimizer.clip_norm = 5;
-    table.optimizer.scale_by_staleness = true;
+    table.optimizer.full_rate_staleness = 1.5f;
   }
   return job;
 }

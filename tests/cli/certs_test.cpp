@@ -106,8 +106,8 @@ TEST_CASE("certs: where one file cannot be replaced, none is, and nothing is lef
   const auto refused =
     make_certificates({.directory = directory, .authority = kept, .replace = true});
   CHECK(refused.error()
-        == failure{errc::io_failed,
-                   "cannot write " + (directory / "observer.key").string() + ": Is a directory"});
+        == failure{errc::io_failed, "cannot write " + (directory / "observer.key").string()
+                                      + ": it is a directory"});
   CHECK(*read_file(directory / "ca.pem") == before);
   CHECK(*read_file(directory / "worker.pem") == worker);
   CHECK(loading(directory, role::worker).empty());

@@ -1,9 +1,10 @@
-"""Checks jobs under nohup, in a container, through a dynamic loader, and in a directory whose name
-is not UTF-8.
+"""Checks jobs under nohup, in a container, through a dynamic loader, in a directory whose name is
+not UTF-8, in another locale, and with user code that ends its process or starts others.
 """
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import unittest
@@ -99,6 +100,15 @@ class Signals(cluster.ClusterTest):
         colored = self.in_a_terminal(TERM="xterm", NO_COLOR="")
         self.assertTrue(all(color in colored for color in colors))
 
+    def test_processes_that_a_service_manager_signals(self):
+        run = self.start()
+        run.await_epoch(0.1)
+        for pid in run.processes().values():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                os.kill(pid, number)
+        self.assertEqual(run.wait(), 0)
+        self.assert_untold(run, "process_ended")
+
     def test_death_by_signal_9(self):
         run = self.start()
         run.await_epoch(0.1)
@@ -154,6 +164,84 @@ class Containers(cluster.ClusterTest):
             for run in runs:
                 self.assertEqual(run.wait(), 0, run.story())
         self.assertEqual(len(list((shared / "runs").iterdir())), 9)
+
+
+@unittest.skipUnless(can_make_namespaces(), "needs the right to make namespaces of processes")
+class Process1(cluster.ClusterTest):
+    program = "user_code"
+
+    def test_user_code_waits_for_its_children(self):
+        for mode in ("--threads", "--workers"):
+            with self.subTest(mode=mode):
+                run = self.finish(*(("--threads",) if mode == "--threads" else ("--workers", 1)),
+                                  "--does", "child", prefix=Containers.container, status=1,
+                                  processes=mode != "--threads")
+                self.assertIn("status 0", run.err)
+
+    def test_the_status_is_that_of_the_launcher(self):
+        self.finish("--rate", "none", prefix=Containers.container, status=2)
+        self.finish("--threads", "--does", "segv", prefix=Containers.container,
+                    status=128 + signal.SIGSEGV, processes=False)
+
+
+class UserCode(cluster.ClusterTest):
+    """User code that starts programs, or that ends its process."""
+    program = "user_code"
+    common = ("--workers", 2, "--servers", 1)
+
+    def assert_default_signals(self, text):
+        """The text has two lines of /proc/PID/status, with escapes in a message."""
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+        for field in ("SigBlk", "SigIgn"):
+            found = re.search(field + r":(?:\s|\\x09)*([0-9a-f]{16})", text)
+            self.assertTrue(found, text)
+            mask = int(found[1], 16)
+            self.assertEqual([x for x in numbers if mask >> (x - 1) & 1], [], text)
+        self.assertNotIn("lives", text)
+
+    def test_programs_that_it_starts_have_the_default_signals(self):
+        run = self.finish("--does", "child", status=1)
+        self.assert_default_signals(run.err)
+        threads = self.finish("--does", "child", "--threads", status=1, processes=False)
+        self.assert_default_signals(threads.err)
+        early = self.finish(prefix=("env", "USER_CODE_EARLY=1"))
+        log = early.logs["worker-0"]
+        self.assert_default_signals(log)
+
+    def test_ends_without_work_are_named_and_counted(self):
+        """Also those after more than 2 s, with any status."""
+        six = "6 times in a row before it had done any work "
+        runs = [(self.start("--does", does, "--rate", status, "--loads", loads), six + reason)
+                for does, status, loads, reason in (
+                    ("exit", 0, 2100, r"\(exit status 0\): the program called exit\(0\)"),
+                    ("exit", 3, 0, r"\(exit status 3\): the program called exit\(3\)"),
+                    ("exit", 4, 0, r"\(exit status 4\): the program called exit\(4\)"),
+                    ("kill", 0, 2100, r"\(killed by signal 9 "),
+                    ("assert", 0, 0,
+                     r"\(killed by signal 6\): .*Assertion `does == \"nothing\"' failed"),
+                    ("terminate", 0, 0, r"\(killed by signal 6\): thrown in a thread"),
+                    ("segv", 0, 0, r"\(killed by signal 11\): see "))]
+        for run, reason in runs:
+            self.assertEqual(run.wait(90), 1, run.story())
+            self.assertRegex(run.err, reason)
+        told = runs[0][0].told("process_ended")
+        self.assertIn("exit status 0 although the job goes on: the program called exit(0)",
+                      {x["reason"] for x in told})
+
+    def test_ends_after_work_do_not_count(self):
+        run = self.finish("--workers", 1, "--servers", 1, "--does", "kill", "--after", 3, common=())
+        self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
+
+    def test_numbers_are_written_with_points_in_any_locale(self):
+        made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.home / "de_DE"],
+                              capture_output=True)
+        if not (self.home / "de_DE").exists():
+            self.skipTest(f"no locale de_DE: {made.stderr}")
+        prefix = ("env", f"LOCPATH={self.home}", "USER_CODE_LOCALE=de_DE")
+        for more in (), ("USER_CODE_STREAMS=de_DE",):
+            run = self.finish("--lr", 0.25, "--rate", 0.75, "--kill", "worker:0@0.01",
+                              prefix=prefix + more)
+            self.assertEqual(run.report["optimizer"], "sgd")
 
 
 class Starts(cluster.ClusterTest):

@@ -1,7 +1,9 @@
 """events.jsonl: the reference lists all kinds with their fields, and real runs write no others."""
+import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import cluster
@@ -136,16 +138,40 @@ class Written(cluster.ClusterTest):
     def test_files_that_cannot_be_written(self):
         """Each mode refuses them at its start, with one line."""
         (self.home / "folder").mkdir()
-        os.mkfifo(self.home / "pipe")
+        (self.home / "link").symlink_to("missing/file")
         for mode in (), ("--threads",), ("--sync", "allreduce"):
             for name, why in (("folder", "folder: it is a directory$"),
-                              ("pipe", "pipe: it is a pipe$"),
+                              ("link", "link, a link to .*missing/file: No such file or directory$"),
                               ("missing/file", "missing/file: No such file or directory$")):
                 with self.subTest(mode=mode, name=name):
                     self.refused(f"cannot write .*{why}", *mode, "--events", self.home / name)
         report = self.home / "both" / "report.json"
         self.refused("--report and --events are both .*report.json: choose two names$",
                      "--events", report, name="both")
+
+    def test_outputs_behind_links(self):
+        """Each mode follows links, and its last event comes through a pipe."""
+        for mode in (), ("--threads",), ("--sync", "allreduce"):
+            with self.subTest(mode=mode):
+                home = self.home / "-".join(("outputs", *mode))
+                home.mkdir()
+                os.mkfifo(home / "pipe")
+                (home / "report.json").symlink_to("real.json")
+                (home / "latest.npz").symlink_to("real.npz")
+                (home / "real.npz").touch(0o640)
+                words = ("--samples", 40, "--workers", 2, *mode, "--report", "report.json",
+                         "--export", "latest.npz", "--events", "pipe")
+                with subprocess.Popen(["timeout", "60", "cat", home / "pipe"],
+                                      stdout=subprocess.PIPE) as reader:
+                    subprocess.run([cluster.arguments.programs / self.program, *map(str, words)],
+                                   cwd=home, stdout=subprocess.DEVNULL, timeout=60, check=True)
+                    lines = reader.communicate(timeout=20)[0].splitlines()
+                self.assertEqual(json.loads(lines[-1])["event"], "run_ended")
+                self.assertTrue((home / "latest.npz").is_symlink())
+                self.assertEqual((home / "real.npz").stat().st_mode & 0o777, 0o640)
+                self.assertGreater((home / "real.npz").stat().st_size, 0)
+                self.assertTrue((home / "report.json").is_symlink())
+                self.assertIn("seconds", json.loads((home / "real.json").read_text()))
 
     def refused(self, pattern, *words, **more):
         run = self.start("--samples", 40, "--workers", 2, *words, processes=False, **more)

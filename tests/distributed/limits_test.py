@@ -93,14 +93,14 @@ class Limits(cluster.ClusterTest):
 
     def test_processor_time(self):
         """Each process has its own limit; members that used it up are started again."""
-        limited = ("prlimit", "--cpu=1")
+        limited = ("prlimit", "--cpu=2")
         run = self.start("--epochs", 1000, "--threads", common=SMALL[:2], prefix=limited,
                          processes=False)
         self.assertEqual(run.wait(), 1, run.story())
-        self.assertIn("the processor time is used up; limits: ulimit -t 1", run.err)
+        self.assertIn("the processor time is used up; limits: ulimit -t 2", run.err)
         run = self.start("--epochs", 1000, common=SMALL[:2], prefix=limited)
         self.assertEqual(run.wait(120), 1, run.story())
-        self.assertIn("the processor time is used up; limits: ulimit -t 1", run.err)
+        self.assertIn("the processor time is used up; limits: ulimit -t 2", run.err)
 
     @unittest.skipUnless(os.geteuid() == 0, "setpriv needs root")
     def test_processes(self):

@@ -73,7 +73,7 @@ class Replay(cluster.ClusterTest):
         self.assertLess(size / pushes, RECORD + 1)
 
     def test_asp(self):
-        run = self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr")
+        run = self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr", 1.5)
         self.assertIn("equal to run/checkpoints\n",  # This includes the optimiser's state.
                       self.replay(run, compare="run/checkpoints"))
 

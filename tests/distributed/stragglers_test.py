@@ -11,21 +11,22 @@ class Slow(cluster.ClusterTest):
     program = "count_batches"
     elements = 10_000
     common = ("--elements", elements, "--batch", 1, "--epochs", 1, "--workers", 8,
-              "--checkpoint-every", "1s", "--straggler-time-scale", 4)
+              "--checkpoint-every", "1s")
 
 
 class Degrees(Slow):
     alone = "it compares the speeds of workers"
 
     def test_told_relieved_backup_evicted_and_back(self):
-        # 70 batches/s. The rules run 4 times as fast: an eviction lasts 7.5 s, not 30 s.
-        run = self.start("--samples", 2400, *cluster.slow([100] * 7 + [700]))
+        # 140 batches/s. The rules run 8 times as fast: an eviction lasts 3.75 s, not 30 s.
+        run = self.start("--samples", 2400, "--straggler-time-scale", 8,
+                         *cluster.slow([50] * 7 + [350]))
         for kind, fields in (
                 ("worker_warned", {"figures": re.compile(
-                    r"^(?:[6-9]|\d\d)\d\d ms for 1 samples, the median of 8")}),
+                    r"^(?:[3-9]|\d\d)\d\d ms for 1 samples, the median of 8")}),
                 ("worker_rebalanced", {}),
                 ("worker_demoted", {}),
-                ("worker_evicted", {"reason": "slow", "seconds": lambda x: round(x, 3) == 7.5}),
+                ("worker_evicted", {"reason": "slow", "seconds": lambda x: round(x, 3) == 3.75}),
                 ("worker_lost", {"reason": "evicted"}),
                 ("member_rejoined", {}),
                 ("worker_readmitted", {"reason": "its time is over"})):
@@ -38,7 +39,7 @@ class Degrees(Slow):
 
 class Stopped(Slow):
     def test_a_stopped_worker_is_replaced_and_its_ghost_refused(self):
-        run = self.start("--samples", 1600, *cluster.slow([100] * 8))
+        run = self.start("--samples", 1600, "--straggler-time-scale", 4, *cluster.slow([100] * 8))
         run.await_event("training_started")
         time.sleep(1)
         stopped = run.processes()["worker", 3]

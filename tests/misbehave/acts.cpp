@@ -3,6 +3,7 @@
 #undef NDEBUG
 #include <cassert>
 
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,15 @@ void start_a_child() {
   }
 }
 
+/// Interrupts system calls every 10 ms, as a profiler does.
+void start_timer() {
+  struct sigaction counting {};
+  counting.sa_handler = [](int) {};
+  sigaction(SIGALRM, &counting, nullptr);
+  const itimerval each_10_ms{{0, 10'000}, {0, 10'000}};
+  setitimer(ITIMER_REAL, &each_10_ms, nullptr);
+}
+
 void close_all() {
   for (int i = 0; i < 256; ++i)
     close(i);
@@ -128,6 +138,7 @@ const std::map<std::string, act_function>& all_acts() {
      })},
     {"fork", then_go_on(start_a_child)},
     {"close-all", then_go_on(close_all)},
+    {"timer", then_go_on(start_timer)},
     {"ignore-sigterm", then_go_on([] { std::signal(SIGTERM, SIG_IGN); })},
     {"take-sigterm", then_go_on([] { std::signal(SIGTERM, [](int) {}); })},
     {"ignore-sigchld", then_go_on([] { std::signal(SIGCHLD, SIG_IGN); })},

@@ -57,7 +57,7 @@ inline job_spec golden_job() {
                      .weight_decay = 0.01f,
                      .clip_value = 5.0f,
                      .clip_norm = 2.0f,
-                     .scale_by_staleness = true};
+                     .full_rate_staleness = 1};
   job.tables = {table,
                 {.name = "layer1.bias", .shape = {128}, .sync = {}, .optimizer = {}, .init = {}}};
   return job;
@@ -86,7 +86,7 @@ inline job_spec golden_ftrl_job() {
   auto job = golden_job();
   auto& optimizer = job.tables.at(0).optimizer;
   optimizer.kind = optimizer_kind::ftrl;
-  optimizer.scale_by_staleness = false;
+  optimizer.full_rate_staleness = 0;
   optimizer.l1 = 0.5f;
   optimizer.beta = 2.0f;
   return job;
@@ -98,6 +98,13 @@ inline job_spec golden_function_job() {
   auto& optimizer = job.tables.at(0).optimizer;
   optimizer = {.kind = optimizer_kind::user, .function = "fedbuff/1", .parameters = {8, 0.5f}};
   optimizer.function_state = 1;
+  return job;
+}
+
+/// Adds a field that the schema got after those of functions.
+inline job_spec golden_stale_job() {
+  auto job = golden_job();
+  job.tables.at(0).optimizer.full_rate_staleness = 4.5f;
   return job;
 }
 

@@ -75,6 +75,24 @@ TEST_CASE("optimizers are read and written") {
         == "optimizer must be sgd, momentum, adagrad, adam, nesterov, adamw or ftrl, not 'Adam'");
 }
 
+TEST_CASE("staleness above full_rate_staleness lowers the rate") {
+  optimizer_spec optimizer{.learning_rate = 0.3f};
+  const auto rate_at = [&](float limit, std::uint64_t staleness) {
+    optimizer.full_rate_staleness = limit;
+    return optimizer.rate_at(staleness);
+  };
+  for (const std::uint64_t staleness : {0u, 1u, 5u, 1'000'000u})
+    CHECK(rate_at(0, staleness) == 0.3f);
+  for (std::uint64_t staleness = 2; staleness < 100; ++staleness)
+    CHECK(rate_at(1, staleness) == 0.3f / static_cast<float>(staleness));
+  for (const std::uint64_t staleness : {0u, 3u, 4u})
+    CHECK(rate_at(4, staleness) == 0.3f);
+  CHECK(rate_at(4, 8) == 0.15f);
+  CHECK(rate_at(0.5f, 0) == 0.3f);
+  CHECK(rate_at(0.5f, 1) == 0.15f);
+  CHECK(rate_at(std::numeric_limits<float>::max(), ~std::uint64_t{0}) == 0.3f);
+}
+
 TEST_CASE("a job has a chain for each server, or as many as it says") {
   CHECK(changed([](job_spec& x) { x.servers = 3; }).chain_count() == 3);
   CHECK(changed([](job_spec& x) { x.chains = 5; }).chain_count() == 5);
@@ -207,10 +225,16 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0].optimizer.kind = optimizer_kind::ftrl;
        x.tables[0].optimizer.beta = 0.0f;
      }},
-    {"staleness cannot divide",
+    {"staleness cannot lower",
      [](job_spec& x) {
        x.tables[0].optimizer.kind = optimizer_kind::ftrl;
-       x.tables[0].optimizer.scale_by_staleness = true;
+       x.tables[0].optimizer.full_rate_staleness = 0.5f;
+     }},
+    {"full_rate_staleness must",
+     [](job_spec& x) { x.tables[0].optimizer.full_rate_staleness = -1.0f; }},
+    {"full_rate_staleness must",
+     [](job_spec& x) {
+       x.tables[0].optimizer.full_rate_staleness = std::numeric_limits<float>::quiet_NaN();
      }},
     {"all tables are frozen",
      [](job_spec& x) {

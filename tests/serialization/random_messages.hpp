@@ -84,8 +84,8 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
   table.optimizer.kind = static_cast<optimizer_kind>(random.below(8));
   table.optimizer.learning_rate = 0.5f / static_cast<float>(1 + random.below(100));
   table.optimizer.clip_norm = static_cast<float>(random.below(10));
-  table.optimizer.scale_by_staleness =
-    random.chance() && table.optimizer.kind != optimizer_kind::ftrl;
+  if (random.chance() && table.optimizer.kind != optimizer_kind::ftrl)
+    table.optimizer.full_rate_staleness = static_cast<float>(random.below(10)) / 2.0f;
   table.optimizer.l1 = static_cast<float>(random.below(10)) / 16.0f;
   table.optimizer.beta = static_cast<float>(1 + random.below(10)) / 4.0f;
   if (table.optimizer.kind == optimizer_kind::user) {

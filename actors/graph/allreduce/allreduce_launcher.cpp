@@ -313,8 +313,10 @@ private:
         all = all.subspan(own.size());
       }
       head.taken = head.offered.load();
-      evaluating_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable {
-        return evaluated(std::move(next));
+      evaluating_ = starting_threads([&] {
+        return std::async(std::launch::async, [this, next = std::move(next)]() mutable {
+          return evaluated(std::move(next));
+        });
       });
     }
   }

@@ -1,12 +1,12 @@
 #include "actors/graph/allreduce/heartbeat.hpp"
 
-#include "base/system/thread_without_signals.hpp"
+#include "base/system/named_thread.hpp"
 
 namespace troupe {
 
 heartbeat::heartbeat(std::atomic<std::uint64_t>& heartbeats)
     : heartbeats_(heartbeats),
-      thread_(detail::thread_without_signals("heartbeat", [this] { count(); })) {}
+      thread_(detail::named_thread("heartbeat", [this] { count(); })) {}
 
 heartbeat::~heartbeat() {
   {

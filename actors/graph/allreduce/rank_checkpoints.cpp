@@ -1,5 +1,6 @@
 #include "actors/graph/allreduce/rank_checkpoints.hpp"
 
+#include "base/system/resource_limits.hpp"
 #include "storage/checkpoint_directory.hpp"
 #include "storage/checkpoint_writer.hpp"
 #include "storage/manifest.hpp"
@@ -30,10 +31,12 @@ void rank_checkpoints::begin(const rank_model& model) {
   written_at_ = steady_now();
   written_clock_ = model.clock();
   storage::manifest what{++last_, model.job(), {1}, model.clock(), model.done(), {}};
-  writing_ = std::async(std::launch::async,
-                        [this, what = std::move(what), images = model.images()]() mutable {
-                          return write(std::move(what), std::move(images));
-                        });
+  writing_ = starting_threads([&] {
+    return std::async(std::launch::async,
+                      [this, what = std::move(what), images = model.images()]() mutable {
+                        return write(std::move(what), std::move(images));
+                      });
+  });
 }
 
 result<void> rank_checkpoints::finish() {

@@ -52,10 +52,10 @@ std::shared_ptr<float> room_of(kernels::team_memory* memory, std::uint32_t rank)
 class rank_process {
 public:
   rank_process(const child_identity& who, const cluster_file& cluster, shared_status status,
-               const plan& what, const log_sink& log, const notice_sink& waits,
-               kernels::team_memory* memory)
+               const plan& what, const rank_voice& voice, kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
-        log_(log), waits_(waits), memory_(memory), notes_(std::make_shared<program_notes>(log)),
+        log_(voice.log), waits_(voice.waits), works_(voice.works), memory_(memory),
+        notes_(std::make_shared<program_notes>(log_)),
         model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
                room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
@@ -237,6 +237,7 @@ private:
     stopping_ = told->stop > 0;
     if (has_slot)
       account();
+    works_();
     line_.clock = model_.clock();
     line_.rss = peak_rss_bytes();
     line_.notes.write(notes_->all());
@@ -320,6 +321,7 @@ private:
   shared_status status_;
   const log_sink& log_;
   const notice_sink& waits_;
+  const std::function<void()>& works_;
   kernels::team_memory* const memory_; ///< Null: ranks add up over links.
   const std::shared_ptr<program_notes> notes_;
   rank_model model_;
@@ -339,7 +341,7 @@ private:
 } // namespace
 
 result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
-                      const log_sink& log, const notice_sink& waits) {
+                      const rank_voice& voice) {
   if (auto differs = graph_difference(cluster.job, what.job); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
   auto status = shared_status::open(what.options.run_directory);
@@ -352,8 +354,7 @@ result<void> run_rank(const child_identity& who, const cluster_file& cluster, co
       return {attached.error().code, with_limits(attached.error().text)};
     memory.emplace(*std::move(attached));
   }
-  return rank_process{who, cluster, *std::move(status),         what,
-                      log, waits,   memory ? &*memory : nullptr}
+  return rank_process{who, cluster, *std::move(status), what, voice, memory ? &*memory : nullptr}
     .run();
 }
 

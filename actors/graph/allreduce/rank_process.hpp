@@ -3,9 +3,8 @@
 
 #include "actors/graph/launch/child_command.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/plan.hpp"
-#include "actors/notice_sink.hpp"
-#include "base/log.hpp"
 
 #include <string>
 
@@ -14,6 +13,6 @@ namespace troupe {
 /// Trains until the job is done or stopped. Errors: those after which starting this process again
 /// would not help.
 result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
-                      const log_sink& log, const notice_sink& waits);
+                      const rank_voice& voice);
 
 } // namespace troupe

@@ -2,9 +2,13 @@
 #pragma once
 
 #include "actors/kv.hpp"
+#include "base/system/resource_limits.hpp"
 
+#include "caf/actor_system.hpp"
 #include "caf/actor_system_config.hpp"
 #include "caf/atom.hpp"
+
+#include <memory>
 
 namespace troupe {
 
@@ -21,5 +25,10 @@ struct actor_config : caf::actor_system_config {
     set("scheduler.max-threads", threads);
   }
 };
+
+/// Makes an actor system, which starts threads. CAF hangs where one of them cannot start.
+inline std::unique_ptr<caf::actor_system> make_actor_system(caf::actor_system_config& config) {
+  return without_unwinding([&] { return std::make_unique<caf::actor_system>(config); });
+}
 
 } // namespace troupe

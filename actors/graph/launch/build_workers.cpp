@@ -34,7 +34,7 @@ keeper_options keeper_of(const plan& what, const log_sink& log) {
 
 built_workers build_workers(const worker_setup& setup, const std::vector<member_id>& group,
                             store_client store) {
-  const auto& [system, what, job, log, connector_of, first, step_times] = setup;
+  const auto& [system, what, job, log, connector_of, works, first, step_times] = setup;
   const auto& options = what.options;
   built_workers built;
   // In bsp the server adds up each slot by itself. Other stages need gradients on the host.
@@ -82,6 +82,7 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
     how.delta_pulls = options.workers.delta_pulls;
     how.keep_on_device = keep_on_device;
     how.own_thread = !step_times;
+    how.works = works;
     if (is_first && first)
       first(how);
     if (is_first)

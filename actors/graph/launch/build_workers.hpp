@@ -25,6 +25,7 @@ struct worker_setup {
   const job_spec& job; ///< The launcher's, which may have other rates than `what`.
   log_sink log;
   std::function<coordinator_connector(const member_id&)> connector_of;
+  std::function<void()> works{}; ///< Called when a batch of any of the workers is acknowledged.
   /// Completes the options of the first worker, which reports the figures that all share.
   std::function<void(worker_options&)> first{};
   /// Set in a simulation, which has one thread: returns the times to add to steps that are slowed

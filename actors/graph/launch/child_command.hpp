@@ -1,5 +1,4 @@
-// Carries facts between a launcher and the processes that it starts, without a link: a process's
-// identity on its command line, and the reason of its end in its exit status.
+// Tells the processes that a launcher starts their identity, on the command line.
 #pragma once
 
 #include "actors/process_name.hpp"
@@ -25,12 +24,5 @@ result<child_identity> parse_child(const std::string& text);
 
 /// Returns the file of a process's log: standard output, standard error and lines of base/log.hpp.
 std::filesystem::path log_path(const std::filesystem::path& run_directory, process_name who);
-
-/// The exit status of a child if starting it again would not help. The last line of its log says
-/// why.
-constexpr int do_not_restart_status = 3;
-/// The exit status of a coordinator if another one leads or may lead soon. It is started again as a
-/// standby. The last line of its log says why.
-constexpr int deposed_status = 4;
 
 } // namespace troupe

@@ -3,8 +3,8 @@
 #include "actors/graph/launch/slow_calls.hpp"
 #include "base/quote.hpp"
 #include "base/system/leave_process.hpp"
+#include "base/system/named_thread.hpp"
 #include "base/system/signals.hpp"
-#include "base/system/thread_without_signals.hpp"
 #include "base/user_code.hpp"
 
 #include "fmt/format.h"
@@ -16,15 +16,15 @@ namespace troupe {
 
 namespace {
 
-constexpr std::chrono::milliseconds look_interval{100};
+constexpr std::chrono::milliseconds end_interval{100};
 /// A main thread that was heard within this time tells of slow calls itself.
 constexpr std::chrono::seconds main_silence{2};
 
 } // namespace
 
 end_watch::end_watch(std::string program)
-    : program_(std::move(program)),
-      thread_(detail::thread_without_signals("troupe-end", [this] { run(); })) {}
+    : program_(std::move(program)), thread_(detail::named_thread("troupe-end", [this] { run(); })) {
+}
 
 end_watch::~end_watch() {
   {
@@ -50,7 +50,7 @@ void end_watch::over(int status, std::optional<std::string> why) {
 void end_watch::run() {
   slow_calls calls;
   std::unique_lock lock{mutex_};
-  while (!ends_.wait_for(lock, look_interval, [this] { return ended_; }))
+  while (!ends_.wait_for(lock, end_interval, [this] { return ended_; }))
     look(calls);
 }
 

@@ -1,5 +1,6 @@
 #include "actors/graph/launch/launcher.hpp"
 
+#include "actors/detached.hpp"
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/host_processes.hpp"
 #include "actors/graph/launch/job_monitor.hpp"
@@ -246,8 +247,6 @@ private:
       carry_out(watch_->stop(*signal, now));
     if (processes_)
       watch_processes(now);
-    else if (signals_)
-      reap_orphans({});
     if (const auto news = mailbox_->latest())
       follow(*news, now);
     take_evaluations(now);
@@ -306,7 +305,8 @@ private:
   /// Ends the lease of a dead coordinator in etcd, so that a standby need not wait for it. Runs on
   /// a separate thread, as etcd may be slow. If it fails, the lease runs out by itself.
   void mark_dead(const supervisor::loss& loss) {
-    system_.spawn<caf::detached>(
+    spawn_detached(
+      system_, system_,
       [etcd = etcd_of(options_, cluster_.checkpoint_directory),
        who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
         (void)storage::etcd_store::mark_dead(etcd, who);
@@ -464,7 +464,8 @@ private:
   std::shared_ptr<evaluation_inbox> evaluations_ = std::make_shared<evaluation_inbox>();
   std::shared_ptr<warning_inbox> warnings_ = std::make_shared<warning_inbox>();
   actor_config config_{threads()};
-  caf::actor_system system_{config_};
+  std::unique_ptr<caf::actor_system> own_system_ = make_actor_system(config_);
+  caf::actor_system& system_ = *own_system_;
   std::optional<simulation> simulation_; ///< Only with --simulate.
   std::optional<process_links> links_;
   std::optional<local_cluster> local_;

@@ -18,7 +18,7 @@ namespace troupe {
 /// program does not return.
 int run_launcher(const plan& what, const std::vector<std::string>& command, end_watch& end);
 
-/// Runs the job in this process, without screen and signals, for run(). It returns only when code of
+/// Runs the job in this process, without screen and signals, for run(). Returns only when code of
 /// the program has returned. Requires: the plan has threads or a simulation. Errors: job_failed,
 /// io_failed.
 result<report> run_inside(const plan& what, log_sink log);

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,11 @@ constexpr std::size_t topic_bytes_max = 100;
 static_assert(4 * text_max + topic_bytes_max + 100 < PIPE_BUF);
 /// Most reads in one call, so that a process that always writes does not hold up the launcher.
 constexpr int reads_max = 16;
+/// The word in the place of a topic, for a notice without one.
+constexpr std::string_view no_topic = "-";
+/// Attempts to write a notice into a full pipe, each after a wait of `room_wait_ms` at most.
+constexpr int attempts_max = 10;
+constexpr int room_wait_ms = 100;
 
 /// Takes the next word off, with the space behind it.
 std::string_view take_word(std::string_view& line) {
@@ -38,24 +44,28 @@ bool take_number(std::string_view& line, std::uint32_t& number) {
 }
 
 std::optional<notice> parse_notice(std::string_view line) {
-  std::uint32_t kind = 0;
+  std::uint32_t as = 0, kind = 0;
   notice what;
-  if (!take_number(line, kind) || !take_number(line, what.from.index)
-      || kind > static_cast<unsigned>(role::worker))
+  if (!take_number(line, as) || !take_number(line, what.from.index) || !take_number(line, kind)
+      || as > static_cast<unsigned>(role::worker) || kind > static_cast<unsigned>(notice_kind_max))
     return std::nullopt;
-  what.from.role = static_cast<role>(kind);
-  what.topic = take_word(line);
+  what.from.role = static_cast<role>(as);
+  what.kind = static_cast<notice_kind>(kind);
+  const auto topic = take_word(line);
+  if (topic.empty())
+    return std::nullopt;
+  what.topic = topic == no_topic ? "" : topic;
   what.text = line;
-  if (what.topic.empty())
-    return std::nullopt;
   return what;
 }
 
 } // namespace
 
 std::string encode(const notice& what) {
-  return fmt::format("{} {} {} {}\n", static_cast<int>(what.from.role), what.from.index,
-                     what.topic.substr(0, topic_bytes_max), printable(what.text, text_max));
+  const auto topic = what.topic.empty() ? no_topic : std::string_view{what.topic};
+  return fmt::format("{} {} {} {} {}\n", static_cast<int>(what.from.role), what.from.index,
+                     static_cast<int>(what.kind), topic.substr(0, topic_bytes_max),
+                     printable(what.text, text_max));
 }
 
 std::vector<notice> notice_reader::read(std::string_view bytes) {
@@ -105,12 +115,21 @@ notice_writer::notice_writer(int descriptor, process_name self)
     fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
 }
 
-void notice_writer::say(const std::string& topic, const std::string& text) const {
-  if (descriptor_ < 0)
-    return;
-  const auto line = encode({self_, topic, text});
+bool notice_writer::send(const notice& what) const {
+  const auto line = encode(what);
   // The launcher keeps the reading end as long as it lives, and this process ends with it.
-  [[maybe_unused]] const auto written = write(descriptor_, line.data(), line.size());
+  return descriptor_ < 0 || write(descriptor_, line.data(), line.size()) > 0;
+}
+
+void notice_writer::say(const std::string& topic, const std::string& text) const {
+  (void)send({self_, notice_kind::waits, topic, text});
+}
+
+void notice_writer::tell(notice_kind kind, const std::string& text) const {
+  for (int i = 0; i < attempts_max && !send({self_, kind, {}, text}); ++i) {
+    pollfd room{descriptor_, POLLOUT, 0};
+    poll(&room, 1, room_wait_ms);
+  }
 }
 
 } // namespace troupe

@@ -1,24 +1,36 @@
-// A pipe brings notices to the launcher's console: each process of a job tells why it waits, or
-// that it cannot do something, because no person reads its log meanwhile. A launcher has one pipe
-// for all its processes.
+// A pipe brings notices to the launcher. Some are for its console: each process of a job tells why
+// it waits, because no person reads its log meanwhile. The others say what an exit status cannot
+// say, because user code can end a process with any status. A launcher has one pipe for all its
+// processes.
 //
-// A notice is a line, "ROLE INDEX TOPIC TEXT", in one write of at most PIPE_BUF bytes, so that
+// A notice is a line, "ROLE INDEX KIND TOPIC TEXT", in one write of at most PIPE_BUF bytes, so that
 // notices of several processes do not mix.
 #pragma once
 
 #include "actors/process_name.hpp"
 #include "base/error.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace troupe {
 
+enum class notice_kind : std::uint8_t {
+  waits,     ///< It waits, for the reason in the text. Empty: the wait is over.
+  works,     ///< It has done work, see restart_rules.hpp.
+  dismissed, ///< The coordinator told it to end, so it ends.
+  deposed,   ///< It led, and leads no more, for the reason in the text. It ends.
+  hopeless,  ///< It ends, and starting it again would not help. The text is the reason.
+};
+constexpr auto notice_kind_max = notice_kind::hopeless;
+
 struct notice {
   process_name from;
-  std::string topic; ///< A word; a later notice of the same topic replaces it.
-  std::string text;  ///< Empty: the wait is over.
+  notice_kind kind = notice_kind::waits;
+  std::string topic{}; ///< Of `waits`: a word; a later notice of the same topic replaces it.
+  std::string text{};
 
   bool operator==(const notice&) const = default;
 };
@@ -38,7 +50,7 @@ private:
 /// The launcher's end of the pipe. Thread safety: none.
 class notice_pipe {
 public:
-  /// Makes the pipe. If the process may open no more files, no notice ever comes.
+  /// Makes the pipe. If the process may open no more files, there is none.
   notice_pipe();
   ~notice_pipe();
   notice_pipe(const notice_pipe&) = delete;
@@ -63,8 +75,12 @@ public:
   /// Writes a notice; an empty text says that the wait is over. It never blocks: notices are lost
   /// while the launcher does not read.
   void say(const std::string& topic, const std::string& text) const;
+  /// Writes a notice of another kind. While the pipe is full it waits, for 1 s at most.
+  void tell(notice_kind kind, const std::string& text = {}) const;
 
 private:
+  bool send(const notice& what) const;
+
   int descriptor_;
   process_name self_;
 };

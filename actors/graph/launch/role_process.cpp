@@ -24,6 +24,7 @@
 #include "storage/etcd_store.hpp"
 
 #include "caf/actor_system.hpp"
+#include "caf/event_based_actor.hpp"
 #include "caf/scoped_actor.hpp"
 
 #include "fmt/core.h"
@@ -32,6 +33,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -52,19 +54,36 @@ struct process_voice {
               .least = options.log_level,
               .takes_output = true}} {}
 
-  /// Ends the process. The launcher shows the last line of its log.
-  [[noreturn]] void end_with(int status, const std::string& why) const {
-    log()(log_level::fatal, with_limits(why));
+  /// Ends the process, and tells the launcher why.
+  [[noreturn]] void end_as(notice_kind kind, const std::string& why) const {
+    const auto text = with_limits(why);
+    notices.tell(kind, text);
+    log()(log_level::fatal, text);
     std::fflush(nullptr);
-    _exit(status);
+    _exit(EXIT_FAILURE);
   }
-  [[noreturn]] void give_up(const std::string& why) const { end_with(do_not_restart_status, why); }
+  [[noreturn]] void give_up(const std::string& why) const { end_as(notice_kind::hopeless, why); }
+
+  /// Ends the process, as its work is over: the coordinator has told it to end.
+  [[noreturn]] void end() const {
+    notices.tell(notice_kind::dismissed);
+    log()(log_level::info, "ends");
+    std::fflush(nullptr);
+    _exit(EXIT_SUCCESS);
+  }
 
   /// A full disk must not end the process, so the launcher hears of a line that cannot be written.
   log_sink log() const {
     return [to = notices, into = file](log_level level, const std::string& text) {
       if (const auto written = into.write(level, text); !written)
         to.say("log", written.error().text + "; it would say: " + text);
+    };
+  }
+  /// Returns a function for the first work that is done. It may be called again.
+  std::function<void()> works() const {
+    return [to = notices, told = std::make_shared<std::atomic<bool>>(false)] {
+      if (!told->exchange(true))
+        to.tell(notice_kind::works);
     };
   }
   notice_sink waits() const {
@@ -79,6 +98,8 @@ struct process_voice {
 
 /// Time for the other workers of a process to end: they are told to stop over several links.
 constexpr std::chrono::seconds end_of_others{3};
+/// Time as the leader, or as a standby, after which a coordinator has done work.
+constexpr std::chrono::seconds coordinator_proof{10};
 
 struct child_process {
   child_process(const child_identity& identity, const process_voice& heard, cluster_file from,
@@ -87,7 +108,7 @@ struct child_process {
       : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
         cluster(std::move(from)), functions(std::move(of_program)),
         probes(probes_of(cluster.job, functions)), compressed(std::move(compression)),
-        how(std::move(transport)), system(config),
+        how(std::move(transport)), own_system(make_actor_system(config)), system(*own_system),
         links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
@@ -139,8 +160,8 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_with(who.role == role::coordinator ? deposed_status : do_not_restart_status,
-                     why.text);
+      voice.end_as(who.role == role::coordinator ? notice_kind::deposed : notice_kind::hopeless,
+                   why.text);
     log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
   }
@@ -155,7 +176,8 @@ struct child_process {
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
   actor_config config;
-  caf::actor_system system;
+  std::unique_ptr<caf::actor_system> own_system;
+  caf::actor_system& system;
   process_links links;
   std::vector<std::unique_ptr<process_links>> others;
 };
@@ -181,6 +203,14 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
 }
 
 void run_coordinator_process(child_process& self, run_options options, int inherited) {
+  const auto works = self.voice.works();
+  self.system.spawn([works](caf::event_based_actor* timer) -> caf::behavior {
+    timer->delayed_send(timer, coordinator_proof, tick_atom_v);
+    return {[timer, works](tick_atom) {
+      works();
+      timer->quit();
+    }};
+  });
   options.workers.stragglers = self.cluster.stragglers;
   options.workers.straggler_time_scale = self.cluster.straggler_time_scale;
   coordinator_setup setup;
@@ -195,13 +225,14 @@ void run_coordinator_process(child_process& self, run_options options, int inher
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = self.log;
+  setup.works = works;
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpointing.keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
-    self.voice.end_with(service.error().code == errc::fenced ? deposed_status
-                                                             : do_not_restart_status,
-                        service.error().text);
+    self.voice.end_as(service.error().code == errc::fenced ? notice_kind::deposed
+                                                           : notice_kind::hopeless,
+                      service.error().text);
   self.links.serve_coordinator(*service);
   if (auto listening = self.links.listen_on(inherited); !listening)
     self.voice.give_up(listening.error().text);
@@ -234,6 +265,7 @@ void run_server_process(child_process& self, const run_options& options, const p
   how.verify_replicas = self.cluster.verify_replicas;
   how.log = self.log;
   how.waits = self.waits;
+  how.works = self.voice.works();
   how.record = recording_of(options, self.log);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
@@ -253,6 +285,7 @@ void run_worker_process(child_process& self, const plan& what) {
                    .job = self.cluster.job,
                    .log = self.log,
                    .connector_of = [&self](const member_id& who) { return self.coordinator(who); },
+                   .works = self.voice.works(),
                    .first =
                      [&self](worker_options& how) {
                        how.window_wait = [&self] { return self.links.window_wait(); };
@@ -282,9 +315,7 @@ std::string start_text(const child_identity& who, const cluster_file& cluster) {
     case role::server: run_server_process(self, options, what); break;
     default: run_worker_process(self, *what); break;
     }
-    self.log(log_level::info, "ends");
-    std::fflush(nullptr);
-    _exit(EXIT_SUCCESS);
+    self.voice.end();
   } catch (...) {
     self.voice.give_up(exception_text());
   }
@@ -319,11 +350,9 @@ int run_child(const child_identity& who, const run_options& options,
     if (what && what->store == store_kind::all_reduce) {
       const auto log = voice.log();
       log(log_level::info, start_text(who, *cluster));
-      if (auto done = run_rank(who, *cluster, *what, log, voice.waits()); !done)
+      if (auto done = run_rank(who, *cluster, *what, {log, voice.waits(), voice.works()}); !done)
         voice.give_up(done.error().text);
-      log(log_level::info, "ends");
-      std::fflush(nullptr);
-      _exit(EXIT_SUCCESS);
+      voice.end();
     }
     auto certificate = load_certificate(options, who.self.role);
     if (!certificate)

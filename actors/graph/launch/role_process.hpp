@@ -12,11 +12,18 @@
 
 namespace troupe {
 
+/// The ways in which a rank's process tells what it does.
+struct rank_voice {
+  log_sink log;
+  notice_sink waits;
+  std::function<void()> works; ///< To be called when a clock is done; it may be called again.
+};
+
 /// Trains as one rank of a job without servers until the job is done or stopped. Errors: those
 /// after which this process is not to be started again.
 using rank_runner =
   std::function<result<void>(const child_identity& who, const cluster_file& cluster,
-                             const plan& what, const log_sink& log, const notice_sink& waits)>;
+                             const plan& what, const rank_voice& voice)>;
 
 /// Plays the role until the job stops, and ends the process with its exit status. `functions`:
 /// those of the program. `lowered` is called for workers and for the server of an own store; for

@@ -25,7 +25,7 @@ void note_given(run_options& options) {
   note_if(options.import_file.has_value(), "--import");
 }
 
-failure wrong(const std::string& text) { return {errc::invalid_argument, text}; }
+failure refusal(const std::string& text) { return {errc::invalid_argument, text}; }
 
 } // namespace
 
@@ -34,9 +34,9 @@ result<report> run(const graph& described, const settings& how) {
   if (!options.asked_mode)
     options.asked_mode = run_mode::threads;
   if (options.asked_mode == run_mode::processes)
-    return wrong("run() starts no processes: ask for run_mode::threads or run_mode::simulation");
+    return refusal("run() starts no processes: ask for run_mode::threads or run_mode::simulation");
   if (options.replay_directory)
-    return wrong("run() replays no record: use the command line of a program");
+    return refusal("run() replays no record: use the command line of a program");
   note_given(options);
   if (auto valid = validate_without_graph(options); !valid)
     return valid.error();
@@ -44,7 +44,7 @@ result<report> run(const graph& described, const settings& how) {
   if (!made)
     return made.error();
   if (made->store == store_kind::all_reduce)
-    return wrong(made->store_name + " is an all-reduce, which needs processes: use servers");
+    return refusal(made->store_name + " is an all-reduce, which needs processes: use servers");
   if (auto read = read_files(*made); !read)
     return read.error();
   return run_inside(*made, how.log);

@@ -1,16 +1,17 @@
 #include "actors/graph/launch/slow_calls.hpp"
 
-#include "base/system/thread_without_signals.hpp"
+#include "base/system/named_thread.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 namespace troupe {
 
 namespace {
 
-constexpr std::chrono::milliseconds look_interval{500};
+constexpr std::chrono::milliseconds calls_interval{500};
 
 } // namespace
 
@@ -37,10 +38,13 @@ std::vector<std::string> slow_calls::names() const {
 }
 
 void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
-  detail::thread_without_signals("troupe-calls", [own = to_string(self) + "'s ",
-                                                  waits = std::move(waits), log = std::move(log)] {
+  detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
+                                        log = std::move(log)] {
     slow_calls calls;
-    for (bool is_told = false;; std::this_thread::sleep_for(look_interval)) {
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock lock{mutex};
+    for (bool is_told = false;; never.wait_for(lock, calls_interval)) {
       for (auto& line : calls.look(open_calls(), steady_now())) {
         if (line.starts_with(own))
           line.replace(0, own.size(), "the ");

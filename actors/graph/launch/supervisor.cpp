@@ -27,9 +27,6 @@ namespace {
 /// Bytes at the end of a log in which the last line is looked for: more than a line has.
 constexpr std::size_t last_bytes_max = 20 << 10;
 
-/// Ends with status 0 after a short life, in a row, that are too many.
-constexpr int quick_ends_max = 6;
-
 /// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
@@ -44,25 +41,16 @@ std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory
 
 } // namespace
 
-void reap_orphans(const std::set<pid_t>& own) {
-  if (getpid() != 1)
-    return;
-  for (;;) {
-    siginfo_t ended{};
-    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0
-        || own.contains(ended.si_pid))
-      return;
-    waitpid(ended.si_pid, nullptr, 0);
-  }
-}
-
 supervisor::supervisor(supervisor_options options)
     : options_(std::move(options)), out_of_memory_kills_(out_of_memory_kills()) {}
 
 supervisor::~supervisor() { kill_all(); }
 
 result<void> supervisor::start(process_name who, int inherited, time_point now) {
-  auto& what = processes_[who];
+  if (pipe_.writing_end() < 0)
+    return {errc::io_failed, std::string{"cannot make a pipe: "} + std::strerror(EMFILE)};
+  const restart_rules rules{limits_of(who.role), options_.pauses};
+  auto& what = processes_.try_emplace(who, rules).first->second;
   if (what.pid != 0)
     return {errc::invalid_argument, to_string(who) + " runs already"};
   what.inherited = inherited;
@@ -77,6 +65,8 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
     open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644)};
   if (!log)
     return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
+  struct stat about {};
+  what.log_begin = fstat(log.get(), &about) == 0 ? about.st_size : 0;
   what.incarnation = {draw_random()};
   auto words = options_.command;
   const child_identity child{
@@ -92,15 +82,27 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   if (!pid)
     return pid.error();
   what.pid = *pid;
-  what.started_at = now;
+  what.rules.started(now);
   what.killed_at.reset();
   what.start_at.reset();
   return {};
 }
 
+/// Reads all that ended processes have written.
+void supervisor::read_notices(time_point now) {
+  for (const auto& each : pipe_.read()) {
+    const auto from = processes_.find(each.from);
+    if (each.kind == notice_kind::waits)
+      notices_.take(each, now);
+    else if (from != processes_.end() && each.kind == notice_kind::works)
+      from->second.rules.worked();
+    else if (from != processes_.end())
+      from->second.said = each;
+  }
+}
+
 std::vector<std::string> supervisor::notices(time_point now) {
-  for (const auto& each : pipe_.read())
-    notices_.take(each, now);
+  read_notices(now);
   auto lines = notices_.lines(now);
   std::ranges::move(std::exchange(told_, {}), std::back_inserter(lines));
   return lines;
@@ -118,93 +120,75 @@ std::vector<supervisor::loss> supervisor::tick(time_point now) {
       if (auto started = launch(who, what, now); !started)
         start_failed(who, what, started.error(), now);
   }
-  std::set<pid_t> own;
-  for (const auto& [unused, what] : processes_)
-    own.insert(what.pid);
-  reap_orphans(own);
   return losses;
 }
 
 void supervisor::ended(process_name who, process& what, int status, time_point now,
                        std::vector<loss>& losses) {
+  read_notices(now); // It can write no more, so none of its notices comes after the next start.
   const auto pid = std::exchange(what.pid, 0);
+  const auto said = std::exchange(what.said, std::nullopt);
+  const auto was_said = [&](notice_kind kind) { return said && said->kind == kind; };
   notices_.forget(who);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == do_not_restart_status) {
+  if (was_said(notice_kind::hopeless)) {
     const auto name = to_string(who);
-    const auto words = last_words(who);
-    failed_ = failure{errc::job_failed, words.starts_with(name) ? words : name + ": " + words};
+    failed_ = failure{errc::job_failed,
+                      said->text.starts_with(name) ? said->text : name + ": " + said->text};
     return;
   }
-  const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
+  const bool killed_by_9 = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  const auto cause = what.killed_at                     ? end_cause::killed
+                     : was_said(notice_kind::deposed)   ? end_cause::deposed
+                     : was_said(notice_kind::dismissed) ? end_cause::dismissed
+                     : killed_by_9                      ? end_cause::sigkill
+                                                        : end_cause::crash;
+  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool may_end = winding_down_ || leaving_.contains(who);
+  const auto how = cause == end_cause::deposed ? said->text : text_of_end(what, status);
+  const auto words = last_words(who, what);
+  if (cause != end_cause::dismissed && !(clean && may_end)) {
+    const bool has_words = cause == end_cause::crash && !words.empty()
+                           && (WIFEXITED(status) || WTERMSIG(status) == SIGABRT);
+    losses.push_back(
+      {{who.role, who.index, what.incarnation},
+       pid,
+       what.killed_at.value_or(now),
+       now,
+       how + (clean ? " although the job goes on" : "") + (has_words ? ": " + words : ""),
+       cause == end_cause::deposed});
+  }
+  if (may_end)
+    return;
+  const auto next = what.rules.ended(cause, now);
+  if (next.too_often.empty())
+    what.start_at = now + next.pause;
+  else
+    end_restarts(
+      who, what,
+      to_string(who) + " ended " + next.too_often + " (" + how + "): "
+        + (words.empty() ? "see " + log_path(options_.run_directory, who).string() : words));
+}
+
+/// Returns "exit status 1" or "killed by signal 9", with a likely cause.
+std::string supervisor::text_of_end(const process& what, int status) {
   const auto kills = out_of_memory_kills();
   const auto fresh_kills = kills - std::exchange(out_of_memory_kills_, kills);
-  const auto how = WIFSIGNALED(status)
-                     ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(), fresh_kills)
-                   : deposed ? last_words(who)
-                             : "exit status " + std::to_string(WEXITSTATUS(status));
-  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!clean)
-    losses.push_back({{who.role, who.index, what.incarnation},
-                      pid,
-                      what.killed_at.value_or(now),
-                      now,
-                      how,
-                      deposed});
-  if (winding_down_ || leaving_.contains(who))
-    return;
-  if (!deposed && gives_up(who, what, status, now, how)) // A deposed one starts as a standby.
-    return;
-  set_pause(what);
-  // A clean process was most likely told to end with the whole job; wind_down() then follows.
-  what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
+  return WIFSIGNALED(status)
+           ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(), fresh_kills)
+           : "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Counts a failed start as a quick death: a resource such as memory may soon be free again.
+/// Counts a failed start as an end without work: a resource such as memory may soon be free again.
 void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
   what.start_at.reset();
-  if (++what.quick_deaths >= rules_of(who.role).crashes_max) {
+  const auto next = what.rules.start_failed();
+  if (next.too_often.empty())
+    what.start_at = now + next.pause;
+  else
     end_restarts(who, what, to_string(who) + " cannot be started again: " + why.text);
-    return;
-  }
-  set_pause(what);
-  what.start_at = now + what.pause;
 }
 
-void supervisor::set_pause(process& what) const {
-  what.pause = what.quick_deaths == 0
-                 ? std::chrono::milliseconds{0}
-                 : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
-}
-
-/// Counts the deaths that were not requested. Returns whether there were too many.
-bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
-                          const std::string& how) {
-  // The coordinator ends processes with status 0, mostly with the whole job. SIGKILL comes from
-  // outside. Other ends come from the process itself, which will repeat them.
-  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
-  const auto rules = rules_of(who.role);
-  if (clean) {
-    what.quick_ends = quick ? what.quick_ends + 1 : 0;
-  } else {
-    what.quick_ends = 0;
-    what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  }
-  if (!clean && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
-    what.crashes.push_back(now);
-  std::erase_if(what.crashes, [&](time_point at) { return now - at > rules.window; });
-  const auto deaths =
-    clean ? static_cast<std::size_t>(what.quick_ends)
-          : std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
-  if (deaths < static_cast<std::size_t>(clean ? quick_ends_max : rules.crashes_max))
-    return false;
-  end_restarts(who, what,
-               to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how
-                 + "): " + last_words(who));
-  return true;
-}
-
-supervision supervisor::rules_of(role as) const {
+supervision supervisor::limits_of(role as) const {
   const auto found = options_.on_death.find(as);
   return found == options_.on_death.end() ? supervision{} : found->second;
 }
@@ -214,30 +198,32 @@ void supervisor::end_restarts(process_name who, process& what, const std::string
   what.left_out = true;
   const bool others = std::ranges::any_of(
     processes_, [&](const auto& x) { return x.first.role == who.role && !x.second.left_out; });
-  if (rules_of(who.role).then == outcome::leave_out && others)
+  if (what.rules.then() == outcome::leave_out && others)
     told_.push_back(why + "; the job goes on without it");
   else
     failed_ = failure{errc::job_failed, why};
 }
 
-std::string supervisor::last_words(process_name who) const {
+/// Returns the last line since its start that can be the reason of its end; empty: there is none.
+std::string supervisor::last_words(process_name who, const process& what) const {
   const auto path = log_path(options_.run_directory, who);
   // Without O_NONBLOCK, a pipe in the place of the log would wait for a writer.
   const descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat about {};
+  if (!file || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
+    return {};
+  const off_t begin = about.st_size < what.log_begin ? 0 : what.log_begin; // A new file: rotated.
+  std::string end(
+    std::min<std::size_t>(static_cast<std::size_t>(about.st_size - begin), last_bytes_max), '\0');
+  const auto from = about.st_size - static_cast<off_t>(end.size());
+  end.resize(static_cast<std::size_t>(
+    std::max<ssize_t>(pread(file.get(), end.data(), end.size(), from), 0)));
   std::string last;
-  if (file && fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode)) {
-    std::string end(std::min<std::size_t>(static_cast<std::size_t>(about.st_size), last_bytes_max),
-                    '\0');
-    const auto from = about.st_size - static_cast<off_t>(end.size());
-    end.resize(static_cast<std::size_t>(
-      std::max<ssize_t>(pread(file.get(), end.data(), end.size(), from), 0)));
-    std::istringstream lines{end};
-    for (std::string line; std::getline(lines, line);)
-      if (!line.empty())
-        last = text_of_line(line);
-  }
-  return last.empty() ? "see " + path.string() : last;
+  std::istringstream lines{end};
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty() && level_of_line(line).value_or(log_level::error) >= log_level::error)
+      last = text_of_line(line);
+  return with_limits(last);
 }
 
 result<void> supervisor::kill(process_name who, time_point now) {

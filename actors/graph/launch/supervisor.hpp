@@ -4,6 +4,7 @@
 
 #include "actors/graph/launch/notice_board.hpp"
 #include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/graph/launch/restart_rules.hpp"
 #include "actors/graph/nodes/supervision.hpp"
 #include "actors/process_name.hpp"
 #include "base/clock.hpp"
@@ -19,13 +20,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
-
-/// Collects ended processes up to the first one that is in `own`. Orphans of a container become
-/// children of its process 1; in any other process this has no effect.
-void reap_orphans(const std::set<pid_t>& own);
 
 struct supervisor_options {
   std::filesystem::path executable = own_executable();
@@ -33,17 +31,9 @@ struct supervisor_options {
   std::vector<std::string> command;
   /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
   std::filesystem::path run_directory;
-  /// A process that lived shorter than this died quickly, and its next start waits.
-  std::chrono::milliseconds quick_death{2000};
-  /// Pause before a start that follows a quick death; doubles up to pause_max.
-  std::chrono::milliseconds pause_min{100};
-  std::chrono::milliseconds pause_max{5000};
-  /// For processes of a role; a role without an entry has the default. Quick deaths and failed
-  /// starts in a row count, and crashes: any end but by SIGKILL or with status 0.
+  /// For processes of a role; a role without an entry has the default.
   std::map<role, supervision> on_death = {};
-  /// Pause before a new start of a process that ended with status 0 although the job goes on. The
-  /// coordinator ends a process in this way if it was silent and declared lost.
-  std::chrono::milliseconds clean_end_pause{1000};
+  restart_pauses pauses = {};
 };
 
 /// Children are killed by the system when the thread that started them ends, so a launcher that is
@@ -56,7 +46,8 @@ public:
     pid_t pid = 0;           ///< The pid that it had.
     time_point killed_at{0}; ///< When kill() was called; detected_at if it died by itself.
     time_point detected_at{0};
-    std::string how; ///< "killed by signal 9", "exit status 1", or why a coordinator leads no more.
+    /// "killed by signal 9", "exit status 1: the disk is full", or why a coordinator leads no more.
+    std::string how;
     bool deposed = false; ///< A coordinator that leads no more.
   };
 
@@ -69,8 +60,8 @@ public:
   /// Starts a process. `inherited`: a descriptor that the child keeps open, or -1. Errors:
   /// io_failed, which is not retried; invalid_argument if the process runs.
   result<void> start(process_name who, int inherited, time_point now);
-  /// Collects ended processes, orphans among them, and starts processes again whose pause is over.
-  /// A start that fails is retried as after a quick death.
+  /// Collects ended processes, and starts processes again whose pause is over. A start that fails
+  /// is retried as after an end without work.
   std::vector<loss> tick(time_point now);
   /// Returns the notices of processes as lines for the user.
   std::vector<std::string> notices(time_point now);
@@ -94,16 +85,17 @@ public:
 
 private:
   struct process {
+    explicit process(restart_rules as) : rules(std::move(as)) {}
+
     pid_t pid = 0; ///< 0: not running.
     incarnation_id incarnation;
     int inherited = -1;
     time_point started_at{0};
+    off_t log_begin = 0; ///< Size of its log when it was started.
     std::optional<time_point> killed_at;
     std::optional<time_point> start_at;
-    std::chrono::milliseconds pause{0};
-    int quick_deaths = 0; ///< In a row, including failed starts.
-    int quick_ends = 0;   ///< With status 0, in a row.
-    std::vector<time_point> crashes;
+    std::optional<notice> said; ///< Why it ends.
+    restart_rules rules;
     bool left_out = false; ///< It is not started again, and the job goes on.
   };
 
@@ -111,12 +103,11 @@ private:
   void ended(process_name who, process& what, int status, time_point now,
              std::vector<loss>& losses);
   void start_failed(process_name who, process& what, const failure& why, time_point now);
-  void set_pause(process& what) const;
-  supervision rules_of(role as) const;
+  supervision limits_of(role as) const;
   void end_restarts(process_name who, process& what, const std::string& why);
-  bool gives_up(process_name who, process& what, int status, time_point now,
-                const std::string& how);
-  std::string last_words(process_name who) const;
+  void read_notices(time_point now);
+  std::string text_of_end(const process& what, int status);
+  std::string last_words(process_name who, const process& what) const;
 
   supervisor_options options_;
   std::vector<std::string> told_; ///< Lines for notices().

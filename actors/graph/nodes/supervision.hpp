@@ -14,11 +14,20 @@ enum class outcome : std::uint8_t {
   leave_out,
 };
 
-/// Limits the restarts of a process. An end by --kill or with exit status 0 is no crash. Another
-/// SIGKILL, such as that of the system, counts only in the first 2 s of the process.
+/// Limits the restarts of a process. Two kinds of ends count, each for itself:
+///
+/// * An end before the process has done any work counts as one more in a row, whatever its exit
+///   status or signal, and however long the process lived. A worker has worked when a batch of its
+///   is acknowledged, and a server when it has applied an update. A coordinator has worked when a
+///   batch is done under its lead, or when it has led, or waited to lead, for 10 s. An end after
+///   work begins a new row. A start that fails counts as an end without work.
+/// * A crash is any end but by SIGKILL, which comes from outside. It counts for the time `window`,
+///   also after work.
+///
+/// No end counts that the launcher or the coordinator brings about: by --kill, because the process
+/// hangs, by an eviction, or because another coordinator leads.
 struct supervision {
-  /// Crashes within `window`, or crashes in a row in the first 2 s, after which `then` happens;
-  /// 1 .. 1000.
+  /// Ends without work in a row, or crashes within `window`, after which `then` happens; 1 .. 1000.
   int crashes_max = 6;
   std::chrono::seconds window{120}; ///< 1 s or more.
   outcome then = outcome::fail_job;

@@ -4,6 +4,7 @@
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
 #include "base/log.hpp"
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
@@ -11,21 +12,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace troupe {
 
 namespace {
-
-template <class Number>
-std::optional<Number> number_from(std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || problem != std::errc{} || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
 
 // Returns a CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
 template <class Parse, class Store>
@@ -212,9 +203,15 @@ bool run_options::needs_run_directory() const {
 }
 
 any_store run_options::store(std::vector<table_spec> tables) const {
+  auto settled = optimizer;
+  // ftrl's state depends on its rate; a server function gets the staleness, and may use it itself.
+  if (sync.has_stale_steps() && settled.kind != optimizer_kind::ftrl
+      && settled.kind != optimizer_kind::user && settled.full_rate_staleness == 0
+      && !given.contains("--staleness-lr"))
+    settled.full_rate_staleness = full_rate_staleness_default;
   for (auto& table : tables) {
     table.sync = sync;
-    table.optimizer = optimizer;
+    table.optimizer = settled;
   }
   if (allreduce)
     return all_reduce{std::move(tables), servers.checkpoints};
@@ -317,6 +314,21 @@ static void declare_reading(CLI::App& job, run_options& options) {
     ->capture_default_str();
 }
 
+static void declare_limits(CLI::App& job, optimizer_spec& optimizer) {
+  job.add_option("--clip-norm", optimizer.clip_norm, "Largest gradient norm; 0: off")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job.add_option("--clip-value", optimizer.clip_value, "Largest gradient element; 0: off")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job
+    .add_option("--staleness-lr", optimizer.full_rate_staleness,
+                "asp, ssp: the staleness up to which an update has the full --lr; above it, the "
+                "rate is --lr times this / staleness; 0: off")
+    ->check(zero_or_above)
+    ->default_str(fmt::format("{}; with ftrl 0", full_rate_staleness_default));
+}
+
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
   job->add_option("--workers", options.workers.count, "Workers of the job")
@@ -378,14 +390,7 @@ void declare(CLI::App& app, run_options& options) {
   job->add_option("--ftrl-beta", options.optimizer.beta, "ftrl: larger is shorter first steps")
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
-  job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
-    ->check(zero_or_above)
-    ->capture_default_str();
-  job->add_option("--clip-value", options.optimizer.clip_value, "Largest gradient element; 0: off")
-    ->check(zero_or_above)
-    ->capture_default_str();
-  job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
-                "Divide each step by its staleness in versions");
+  declare_limits(*job, options.optimizer);
   job->add_option("--batch", options.batch_samples, "Samples of one batch")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();

@@ -97,6 +97,8 @@ public:
   void give_up(const std::string& why, time_point now, coordinator_effects& effects);
 
   job_phase phase() const { return phase_; }
+  /// Returns the number of batches that are applied on every server.
+  std::uint64_t batches_settled() const { return workers_.batches().settled(); }
   /// Returns the number of desired states made so far, sent or not.
   std::uint64_t desired_made() const { return desired_made_; }
 

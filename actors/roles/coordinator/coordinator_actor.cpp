@@ -63,12 +63,23 @@ struct coordinator_shell {
     decide->tick(now_of(*self), effects);
     carry_out(effects);
     scrub();
+    look_for_work();
     if (decide->phase() == job_phase::stopped && !stopped_at)
       stopped_at = now_of(*self);
     if (stopped_at && (everyone_left() || now_of(*self) - *stopped_at > linger))
       self->quit();
     else
       self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  /// While the job gathers, it hears of batches that were done before its lead.
+  void look_for_work() {
+    const auto settled = decide->batches_settled();
+    if (!setup.works || decide->phase() == job_phase::gathering)
+      return settled_least.reset();
+    settled_least = std::min(settled_least.value_or(settled), settled);
+    if (settled > *settled_least)
+      setup.works();
   }
 
   void scrub() {
@@ -191,6 +202,7 @@ struct coordinator_shell {
   std::optional<coordinator> decide;
   std::map<member_id, member_handle> members;
   std::map<std::uint32_t, std::uint64_t> newest_lease; ///< Of each worker, for the log.
+  std::optional<std::uint64_t> settled_least;          ///< Batches, since the job last gathered.
   std::optional<time_point> stopped_at;
   time_point scrubbed_at{0};
   std::deque<coordinator_effect> waiting;

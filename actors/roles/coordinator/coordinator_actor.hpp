@@ -10,6 +10,7 @@
 #include "caf/actor_system.hpp"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ struct coordinator_setup {
   /// Time between two scrubs, each of which reads one committed checkpoint again; 0: no scrubs.
   std::chrono::milliseconds scrub_interval{0};
   log_sink log; ///< Gets each event, one line.
+  /// Called, perhaps again, when a batch is done under this coordinator's lead; may be null.
+  std::function<void()> works{};
 };
 
 /// Spawns the coordinator. `storage`: null if the job keeps no checkpoints. Errors: io_failed,

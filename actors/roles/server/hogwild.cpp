@@ -1,5 +1,6 @@
 #include "actors/roles/server/hogwild.hpp"
 
+#include "actors/detached.hpp"
 #include "actors/member_port.hpp"
 #include "actors/tables/block_store.hpp"
 #include "actors/tables/initial_values.hpp"
@@ -225,7 +226,7 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
 } // namespace
 
 kv spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
-  return system.spawn<caf::detached>(run_hogwild, std::move(tables));
+  return spawn_detached(system, system, run_hogwild, std::move(tables));
 }
 
 member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,

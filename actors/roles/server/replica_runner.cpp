@@ -150,7 +150,7 @@ void replica_runner::run(step_effect& effect, host_effects& more) {
   if (auto done = values_->apply(effect.what, pushes); !done)
     return host_.discarded(done.error(), now(), more);
   host_.applied(now(), more);
-  record(pushes);
+  applied(pushes);
   verify();
 }
 
@@ -165,7 +165,7 @@ void replica_runner::run(gather_effect& effect, host_effects& more) {
   const push_request* const pushed = gathered_.back().get();
   admitted_.push_back({std::move(effect.what), pushed});
   host_.applied(now(), more);
-  record({&pushed, 1});
+  applied({&pushed, 1});
   verify();
 }
 
@@ -192,7 +192,9 @@ void replica_runner::end_gathering() {
 
 // -- what others hear of it --
 
-void replica_runner::record(std::span<const push_request* const> pushes) {
+void replica_runner::applied(std::span<const push_request* const> pushes) {
+  if (context_->options.works)
+    context_->options.works();
   if (recorder_)
     recorder_->applied(now(), host_.state()->version(), pushes, host_.is_bsp());
 }

@@ -98,7 +98,7 @@ private:
   void run(report_effect& effect, host_effects& more);
   void run(note_effect& effect, host_effects& more);
   void log(log_level level, const std::string& what) const;
-  void record(std::span<const push_request* const> pushes);
+  void applied(std::span<const push_request* const> pushes);
   void apply_admitted();
   void verify();
   void answer(request_token token, reply what);

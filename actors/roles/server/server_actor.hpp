@@ -49,6 +49,7 @@ struct server_options {
   std::uint64_t verify_replicas = 0;
   log_sink log{};
   notice_sink waits{};                    ///< Gets notices of tasks that fail at present.
+  std::function<void()> works{};          ///< Called when an update is applied; may be null.
   std::optional<record_options> record{}; ///< Nullopt: no trace is written.
   bool own_thread = true; ///< Fills partitions and replays logs on threads of their own.
   std::function<time_point()> boot_clock = boot_now; ///< Tests may replace it.

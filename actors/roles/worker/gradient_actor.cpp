@@ -1,5 +1,6 @@
 #include "actors/roles/worker/gradient_actor.hpp"
 
+#include "actors/detached.hpp"
 #include "actors/inline_executor.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -57,8 +58,8 @@ gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, tra
                                     gradient_thread where, bool keep_on_device) {
   if (where == gradient_thread::none)
     return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, keep_on_device);
-  return system.spawn<caf::detached>(run_gradient_actor, std::move(job), std::move(make), where,
-                                     keep_on_device);
+  return spawn_detached(system, system, run_gradient_actor, std::move(job), std::move(make), where,
+                        keep_on_device);
 }
 
 } // namespace troupe

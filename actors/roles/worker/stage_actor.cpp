@@ -1,5 +1,6 @@
 #include "actors/roles/worker/stage_actor.hpp"
 
+#include "actors/detached.hpp"
 #include "actors/roles/worker/stage_shell.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -38,7 +39,7 @@ kv spawn_stage(caf::actor_system& system, stage_options options,
     return run_stage(self, std::move(how), *shared, std::move(to));
   };
   if (blocks)
-    return system.spawn<caf::detached>(begin, std::move(options), std::move(next));
+    return spawn_detached(system, system, begin, std::move(options), std::move(next));
   return system.spawn(begin, std::move(options), std::move(next));
 }
 

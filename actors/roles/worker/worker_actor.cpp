@@ -310,6 +310,8 @@ struct worker_shell {
       return;
     ++counters.pushes_acknowledged;
     counters.samples += samples;
+    if (options.works)
+      options.works();
     lost_in_row = 0;
     if (steps->take_finished())
       send_report();

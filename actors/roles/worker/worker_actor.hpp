@@ -34,6 +34,7 @@ struct worker_options {
   std::function<request_traffic()> traffic{};
   /// Fills in the counters of its process's reducer; null: there is no reducer.
   std::function<void(worker_counters&)> reduced{};
+  std::function<void()> works{};          ///< Called when a batch is acknowledged; may be null.
   std::shared_ptr<program_notes> notes{}; ///< The notes that it reports; may be null.
   /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
   /// values of the last pull are kept.

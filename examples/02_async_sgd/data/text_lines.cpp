@@ -7,8 +7,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
+#include <locale>
+#include <sstream>
 
 using troupe::errc;
 using troupe::failure;
@@ -52,7 +53,11 @@ std::uint32_t lines_before(std::string_view text, std::size_t offset) {
 
 /// Returns whether a number that no double can hold is too large rather than too small.
 bool is_overflow(std::string_view text) {
-  return std::abs(std::strtod(std::string(text).c_str(), nullptr)) > 1.0;
+  std::istringstream in{std::string(text)};
+  in.imbue(std::locale::classic());
+  double nearest = 0.0;
+  in >> nearest;
+  return std::abs(nearest) > 1.0;
 }
 
 } // namespace

@@ -415,6 +415,27 @@ TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
           .empty());
 }
 
+TEST_CASE("a_rate_for_stale_steps_needs_tables_with_such_steps") {
+  run_options options;
+  options.optimizer.full_rate_staleness = 2;
+  options.given = {"--staleness-lr"};
+  const auto asp = graph_of(options.store({table_of("w", 4)}), options);
+  CHECK(rejection_of(asp, options, {"--staleness-lr"}).empty());
+  auto own = options.store({table_of("w", 4)});
+  own.tables().front().optimizer = {.learning_rate = 1};
+  CHECK(rejection_of(graph_of(std::move(own), options), options, {"--staleness-lr"})
+        == "--staleness-lr has no effect: this program sets it for the tables of model itself");
+  const auto hogwild = graph_of(shared_memory{{table_of("w", 4)}}, options);
+  CHECK(rejection_of(hogwild, options, {"--staleness-lr"})
+        == "--staleness-lr has no effect: the tables of model are hogwild, whose steps have no "
+           "staleness");
+  options.sync = {consistency_mode::bsp, 0};
+  const auto bsp = graph_of(options.store({table_of("w", 4)}), options);
+  CHECK(rejection_of(bsp, options, {"--staleness-lr"})
+        == "--staleness-lr has no effect: the tables of model are bsp, whose steps have no "
+           "staleness");
+}
+
 TEST_CASE("every_option_of_the_table_is_declared") {
   CLI::App app;
   run_options options;
@@ -472,8 +493,8 @@ TEST_CASE("local_steps_fit_the_tables_the_batch_and_the_record") {
         == "learners: local_step_options::steps is 0, which is not from 1 to 1000000");
   CHECK(rejection_of_steps({.optimizer = {.learning_rate = -1}}, options)
         == "learners: the optimizer of its local steps: learning_rate must be a finite number > 0");
-  CHECK(rejection_of_steps({.optimizer = {.scale_by_staleness = true}}, options)
-        == "learners: local steps have no staleness, so scale_by_staleness must be off");
+  CHECK(rejection_of_steps({.optimizer = {.full_rate_staleness = 4}}, options)
+        == "learners: local steps have no staleness, so full_rate_staleness must be 0");
   table_spec rows;
   rows.name = "rows";
   rows.kind = table_kind::sparse;
@@ -549,7 +570,8 @@ TEST_CASE("a_plan_says_what_it_promises") {
   REQUIRE(made);
   CHECK(to_text(*made)
         == "learners   workers x4               -> privacy -> codec(topk:0.01) => model\n"
-           "model      servers x2, 2 replicas   2 tables, 203,530 floats, asp\n"
+           "model      servers x2, 2 replicas   2 tables, 203,530 floats, asp, full rate to "
+           "staleness 4\n"
            "exactly once: yes   lost at one death: nothing\n"
            "simulate: yes   record and replay: no, the codec changes values on their way\n");
   CHECK(to_dot(*made).find("privacy -> codec;") != std::string::npos);

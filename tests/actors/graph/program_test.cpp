@@ -1,4 +1,5 @@
 #include "actors/graph/program.hpp"
+#include "tests/storage/temporary_directory.hpp"
 
 #include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
@@ -6,9 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <clocale>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
+#include <locale>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -180,6 +184,72 @@ TEST_CASE("the options of a program's own are known with their values, given or 
   run({"--path", std::string(5000, 'x') + "b"});
   CHECK(seen.at(0).value.size() == long_value.size());
   CHECK(seen.at(0).value != long_value); // The checksum differs.
+}
+
+namespace {
+
+/// Sets locales in which 0.5 is written 0,5, and 1000 is written 1.000.
+struct with_commas {
+  struct commas : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+
+  with_commas() : streams(std::locale::global(std::locale{std::locale::classic(), new commas})) {
+    const auto make = "localedef -i de_DE -f UTF-8 " + (folder.path() / "de_DE").string();
+    if (std::system((make + " > /dev/null 2>&1").c_str()) == 0) {
+      setenv("LOCPATH", folder.path().c_str(), 1);
+      is_there = setlocale(LC_ALL, "de_DE") != nullptr;
+      unsetenv("LOCPATH");
+    }
+  }
+  ~with_commas() {
+    std::locale::global(streams);
+    setlocale(LC_ALL, before.c_str());
+  }
+
+  storage::temporary_directory folder;
+  std::string before = setlocale(LC_ALL, nullptr);
+  std::locale streams;
+  bool is_there = false;
+};
+
+} // namespace
+
+TEST_CASE("numbers of a command line are read and shown whatever the program's locale") {
+  const with_commas locale;
+  if (!locale.is_there) {
+    MESSAGE("SKIPPED: localedef cannot make the locale de_DE");
+    return;
+  }
+  REQUIRE(std::strtod("0,5", nullptr) == 0.5);
+  const std::string name = setlocale(LC_ALL, nullptr);
+  double share = 0.125, factor = 1.5;
+  run_options given;
+  const auto describe = [&](const run_options& options) -> graph {
+    given = options;
+    CHECK(std::strtod("0,5", nullptr) == 0.5); // User code has its locale.
+    throw std::invalid_argument{"seen"};
+  };
+  program tried{"tried", "A program in another locale"};
+  tried.option("--share", share, "A share", 0, 1);
+  tried.command_line().add_option("--factor", factor, "A factor");
+  std::vector<std::string> words{"tried", "--lr", "0.25", "--share", "0.75", "--factor", "2.5"};
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
+  CHECK(errors_of([&] {
+          CHECK(tried.run(static_cast<int>(arguments.size()), arguments.data(), describe) == 2);
+        })
+        == "tried: seen\n");
+  CHECK(given.optimizer.learning_rate == 0.25f);
+  CHECK(share == 0.75);
+  CHECK(factor == 2.5);
+  CHECK(std::string{setlocale(LC_ALL, nullptr)} == name);
+  const auto help = tried.command_line().help();
+  CHECK(help.find("0.125") != std::string::npos);
+  CHECK(help.find("0,125") == std::string::npos);
 }
 
 } // namespace program_test

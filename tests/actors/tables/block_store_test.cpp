@@ -414,10 +414,10 @@ TEST_CASE("clipping by norm scales each push before they are added") {
   CHECK(free.distance(read(store, 1)) < tolerance);
 }
 
-TEST_CASE("where the table says so, staleness divides the step") {
+TEST_CASE("where the table says so, a large staleness lowers the rate") {
   job_spec job =
     job_of({table_of("w", optimizer_kind::sgd), table_of("full", optimizer_kind::sgd)});
-  job.tables[0].optimizer.scale_by_staleness = true;
+  job.tables[0].optimizer.full_rate_staleness = 1.5f;
   for (const std::uint64_t staleness : {0, 1, 2, 5}) {
     block_store store = store_of(job);
     reference scaled{job.tables[0].optimizer, read(store, 0)};
@@ -429,7 +429,7 @@ TEST_CASE("where the table says so, staleness divides the step") {
     effect.staleness_versions = staleness;
     REQUIRE(apply(store, effect, {push}));
     for (std::size_t i = 0; i < size; ++i) {
-      scaled.step(i, gradient[i], 1.0 / static_cast<double>(std::max<std::uint64_t>(1, staleness)));
+      scaled.step(i, gradient[i], 1.5 / std::max(1.5, static_cast<double>(staleness)));
       full.step(i, gradient[i]);
     }
     CHECK(scaled.distance(read(store, 0)) < tolerance);
@@ -709,7 +709,7 @@ TEST_CASE("a checkpoint is complete only with all of its blocks in their size") 
 TEST_CASE("admitted pushes applied in one pass leave the bytes of one after the other") {
   auto job = every_optimizer();
   job.tables[1].optimizer.clip_norm = 0.5f;
-  job.tables[3].optimizer.scale_by_staleness = true;
+  job.tables[3].optimizer.full_rate_staleness = 1;
   std::vector<push_request> pushes;
   for (std::uint32_t i = 0; i < 5; ++i) {
     pushes.push_back(push_of(i, {}, 0.3f * static_cast<float>(i)));

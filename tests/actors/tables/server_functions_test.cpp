@@ -172,7 +172,7 @@ TEST_CASE("a function gives the bytes of the built-in optimiser of its formula")
     auto own = user("momentum/1", {built_in.momentum});
     for (auto* const each : {&built_in, &own}) {
       each->clip_norm = 2.0f;
-      each->scale_by_staleness = true;
+      each->full_rate_staleness = 1.5f;
     }
     const auto job = job_of(own, mode);
     auto mine = store_of(job);

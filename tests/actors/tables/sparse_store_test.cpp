@@ -303,7 +303,7 @@ TEST_CASE("clipping by norm, mean and staleness scale the step as for dense tabl
   job.tables[0].init = {};
   job.tables[0].optimizer.learning_rate = 1.0f;
   job.tables[0].optimizer.clip_norm = 2.0f;
-  job.tables[0].optimizer.scale_by_staleness = true;
+  job.tables[0].optimizer.full_rate_staleness = 1;
   sparse_store store = store_of(job);
   REQUIRE(apply(store, effect_of(job, 1), {{8.0f, {piece_of(0, {1}, {8})}}}));
   CHECK(read(store, job, 0, {1}) == std::vector{-2.0f});

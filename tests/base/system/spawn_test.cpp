@@ -70,9 +70,11 @@ TEST_CASE("a child reads its input and inherits only what is kept") {
   CHECK(made.said == "word\nopen\nclosed\n");
 }
 
-TEST_CASE("a stubborn child ignores the signals of a terminal") {
+TEST_CASE("a stubborn child blocks the signals of a terminal and ignores none") {
   const std::string script = "kill -INT $$; kill -TERM $$; kill -HUP $$; echo lives";
   CHECK(run("sh", {"sh", "-c", script}, {.stubborn = true}).said == "lives\n");
+  CHECK(run("grep", {"grep", "SigIgn", "/proc/self/status"}, {.stubborn = true}).said
+        == run("grep", {"grep", "SigIgn", "/proc/self/status"}).said);
   CHECK(WTERMSIG(run("sh", {"sh", "-c", script}).status) == SIGINT);
 }
 

@@ -13,7 +13,7 @@ using lines = std::vector<std::string>;
 
 struct fixture {
   void say(std::uint32_t worker, const std::string& text, const std::string& topic = "etcd") {
-    board.take({{role::worker, worker}, topic, text}, now);
+    board.take({{role::worker, worker}, notice_kind::waits, topic, text}, now);
   }
   lines after(std::chrono::milliseconds time) {
     now += time;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <thread>
 
 namespace notice_pipe_test {
 
@@ -19,16 +20,17 @@ const process_name server{role::server, 3};
 } // namespace
 
 TEST_CASE("a notice is read as it was said whatever the pieces it comes in") {
-  const notice what{server, "etcd", "waits for etcd: nobody answers"};
-  const notice over{server, "etcd", ""};
-  const auto line = encode(what) + encode(over);
+  const notice what{server, notice_kind::waits, "etcd", "waits for etcd: nobody answers"};
+  const notice over{server, notice_kind::waits, "etcd", ""};
+  const notice last{server, notice_kind::hopeless, "", "no disk"};
+  const auto line = encode(what) + encode(over) + encode(last);
   notice_reader reader;
   notices all;
   for (const char c : line)
     for (auto& each : reader.read({&c, 1}))
       all.push_back(each);
-  CHECK(all == notices{what, over});
-  CHECK(notice_reader{}.read(line) == notices{what, over});
+  CHECK(all == notices{what, over, last});
+  CHECK(notice_reader{}.read(line) == notices{what, over, last});
 }
 
 TEST_CASE("a notice stays one line of one write") {
@@ -36,7 +38,7 @@ TEST_CASE("a notice stays one line of one write") {
   std::string huge = "\n";
   for (int i = 0; i < 5000; ++i)
     huge += four;
-  const auto line = encode({server, std::string(5000, 't'), huge});
+  const auto line = encode({server, notice_kind::waits, std::string(5000, 't'), huge});
   CHECK(line.size() <= PIPE_BUF);
   CHECK(line.find('\n') == line.size() - 1);
   CHECK(notice_reader{}.read(line).size() == 1);
@@ -44,9 +46,13 @@ TEST_CASE("a notice stays one line of one write") {
 
 TEST_CASE("what is no notice is left out") {
   notice_reader reader;
-  CHECK(reader.read("\n\n1\n1 3\n1 3 \n9 1 topic text\nx 1 topic text\n1 -1 topic text\n").empty());
+  CHECK(reader
+          .read("\n\n1\n1 3\n1 3 0\n1 3 0 \n9 1 0 topic text\nx 1 0 topic text\n1 -1 0 topic text\n"
+                "1 1 5 topic text\n")
+          .empty());
   CHECK(reader.read(std::string(100'000, 'x')).empty());
-  CHECK(reader.read("\n" + encode({server, "a", "b"})) == notices{{server, "a", "b"}});
+  CHECK(reader.read("\n" + encode({server, notice_kind::waits, "a", "b"}))
+        == notices{{server, notice_kind::waits, "a", "b"}});
 }
 
 TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
@@ -56,11 +62,26 @@ TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
   CHECK((fcntl(pipe.writing_end(), F_GETFD) & FD_CLOEXEC) != 0);
   CHECK(pipe.read().empty());
   writer.say("etcd", "waits");
-  CHECK(pipe.read() == notices{{server, "etcd", "waits"}});
+  CHECK(pipe.read() == notices{{server, notice_kind::waits, "etcd", "waits"}});
   for (int i = 0; i < 100'000; ++i) // More notices than a pipe holds.
     writer.say("etcd", "waits");
   CHECK(pipe.read().size() > 100);
   notice_writer{-1, server}.say("etcd", "waits"); // The notice is dropped.
+}
+
+TEST_CASE("a notice that must arrive waits until the pipe has room") {
+  notice_pipe pipe;
+  const notice_writer writer{pipe.writing_end(), server};
+  for (int i = 0; i < 100'000; ++i)
+    writer.say("etcd", "waits");
+  std::thread reader{[&] {
+    while (true)
+      for (const auto& each : pipe.read())
+        if (each == notice{server, notice_kind::dismissed})
+          return;
+  }};
+  writer.tell(notice_kind::dismissed);
+  reader.join();
 }
 
 } // namespace notice_pipe_test

@@ -22,6 +22,13 @@ namespace {
 
 constexpr auto forever = "exec sleep 1000";
 
+/// Returns a shell command that sends the launcher a notice of server 1. `--child` is $0.
+std::string tells(notice_kind kind, const std::string& text = "") {
+  auto line = encode({{role::server, 1}, kind, {}, text});
+  line.pop_back();
+  return "echo '" + line + "' > /proc/$$/fd/${1##*:}; ";
+}
+
 struct fixture {
   explicit fixture(const std::string& script) : supervise(options(script)) {}
 
@@ -120,14 +127,14 @@ TEST_CASE("each_start_is_another_incarnation") {
   }
 }
 
-TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
+TEST_CASE("ends_without_work_are_paused_ever_longer_and_given_up_at_last") {
   fixture f{"echo out of luck; exit 7"};
   f.start();
   for (const auto pause : {100ms, 200ms, 400ms, 800ms, 1600ms}) {
     CAPTURE(pause.count());
     const auto losses = f.tick_at_end();
     REQUIRE(losses.size() == 1);
-    CHECK(losses[0].how == "exit status 7");
+    CHECK(losses[0].how == "exit status 7: out of luck");
     CHECK(losses[0].killed_at == f.now);
     CHECK_FALSE(f.supervise.failed());
     f.now += pause - 1ms;
@@ -139,7 +146,8 @@ TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
   }
   CHECK(f.tick_at_end().size() == 1);
   CHECK(f.supervise.failed().value().text
-        == "server 1 ended 6 times in short order (exit status 7): out of luck");
+        == "server 1 ended 6 times in a row before it had done any work (exit status 7): out of "
+           "luck");
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);
@@ -187,8 +195,8 @@ TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
   CHECK(f.supervise.running() == 0);
 }
 
-TEST_CASE("crashes_that_are_far_apart_are_forgotten") {
-  fixture f{"exit 7"};
+TEST_CASE("crashes_after_work_that_are_far_apart_are_forgotten") {
+  fixture f{tells(notice_kind::works) + "exit 7"};
   f.start();
   for (int i = 0; i < 10; ++i) {
     f.now += 30s;
@@ -198,8 +206,8 @@ TEST_CASE("crashes_that_are_far_apart_are_forgotten") {
   CHECK_FALSE(f.supervise.failed());
 }
 
-TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_lives") {
-  fixture f{"echo out of luck; exit 7"};
+TEST_CASE("a_process_that_crashes_again_and_again_after_work_is_given_up") {
+  fixture f{tells(notice_kind::works) + "echo out of luck; exit 7"};
   f.start();
   for (int i = 0; i < 6; ++i) {
     CHECK_FALSE(f.supervise.failed());
@@ -207,7 +215,7 @@ TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_li
     CHECK(f.tick_at_end().size() == 1);
   }
   CHECK(f.supervise.failed().value().text
-        == "server 1 ended 6 times in short order (exit status 7): out of luck");
+        == "server 1 ended 6 times within 120 s (exit status 7): out of luck");
 }
 
 TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role_are_there") {
@@ -228,11 +236,12 @@ TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role
     supervise.tick(f.now);
   };
   end(1);
+  supervise.tick(f.now += 10s); // Its pause is over.
   end(1);
   CHECK_FALSE(supervise.failed());
   CHECK(supervise.notices(f.now)
-        == std::vector<std::string>{"server 1 ended 2 times in short order (exit status 7): out of "
-                                    "luck; the job goes on without it"});
+        == std::vector<std::string>{"server 1 ended 2 times in a row before it had done any work "
+                                    "(exit status 7): out of luck; the job goes on without it"});
   CHECK_FALSE(supervise.is_kept({role::server, 1}));
   CHECK(supervise.is_kept({role::server, 2}));
   f.now += 1h;
@@ -240,13 +249,15 @@ TEST_CASE("a_process_that_crashes_too_often_is_left_out_while_others_of_its_role
   std::ofstream{go} << "go";
   end(2);
   CHECK_FALSE(supervise.failed());
+  supervise.tick(f.now += 10s);
   end(2); // The last one of its role is not left out.
   CHECK(supervise.failed().value().text
-        == "server 2 ended 2 times in short order (exit status 7): out of luck");
+        == "server 2 ended 2 times in a row before it had done any work (exit status 7): out of "
+           "luck");
 }
 
-TEST_CASE("a_process_with_the_do_not_restart_status_fails_the_job_with_its_last_line") {
-  fixture f{"echo first; echo the disk is full >&2; echo; exit 3"};
+TEST_CASE("a_process_that_says_it_is_hopeless_fails_the_job_with_its_reason") {
+  fixture f{tells(notice_kind::hopeless, "the disk is full") + "exit 1"};
   f.start();
   CHECK(f.tick_at_end().empty());
   CHECK(f.supervise.failed().value().text == "server 1: the disk is full");
@@ -255,51 +266,115 @@ TEST_CASE("a_process_with_the_do_not_restart_status_fails_the_job_with_its_last_
   CHECK(f.supervise.running() == 0);
 }
 
-TEST_CASE("a_deposed_process_is_a_loss_with_its_reason_and_starts_again_however_often") {
-  fixture f{"echo no longer leads; exit 4"};
-  f.start();
-  for (int i = 0; i < 20; ++i) {
-    const auto losses = f.tick_at_end();
-    REQUIRE(losses.size() == 1);
-    CHECK(losses.front().how == "no longer leads");
-    REQUIRE(f.supervise.running() == 1);
-  }
-  CHECK_FALSE(f.supervise.failed());
-}
-
-TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
-  fixture f{"echo server 1 is already running elsewhere; exit 3"};
+TEST_CASE("a_reason_that_begins_with_the_name_needs_no_other") {
+  fixture f{tells(notice_kind::hopeless, "server 1 is already running elsewhere") + "exit 1"};
   f.start();
   CHECK(f.tick_at_end().empty());
   CHECK(f.supervise.failed().value().text == "server 1 is already running elsewhere");
 }
 
-TEST_CASE("a_process_with_the_do_not_restart_status_without_words_points_to_its_log") {
-  fixture f{"exit 3"};
+TEST_CASE("a_deposed_process_is_a_loss_with_its_reason_and_starts_again_however_often") {
+  fixture f{tells(notice_kind::deposed, "no longer leads") + "exit 1"};
   f.start();
-  CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed().value().text
-        == "server 1: see " + (f.folder.path() / "logs" / "server-1.log").string());
+  for (int i = 0; i < 20; ++i) {
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses.front().how == "no longer leads");
+    CHECK(losses.front().deposed);
+    REQUIRE(f.supervise.running() == 1);
+  }
+  CHECK_FALSE(f.supervise.failed());
+}
+
+TEST_CASE("no_exit_status_has_a_meaning_of_its_own") {
+  for (const std::string status : {"0", "3", "4"}) {
+    CAPTURE(status);
+    fixture f{"exit " + status};
+    f.start();
+    for (int i = 0; i < 6; ++i) {
+      CHECK_FALSE(f.supervise.failed());
+      const auto losses = f.tick_at_end();
+      REQUIRE(losses.size() == 1);
+      CHECK(losses[0].how
+            == "exit status " + status + (status == "0" ? " although the job goes on" : ""));
+      CHECK_FALSE(losses[0].deposed);
+      f.now += 10s;
+      f.supervise.tick(f.now);
+    }
+    CHECK(f.supervise.failed().value().text
+          == "server 1 ended 6 times in a row before it had done any work (exit status " + status
+               + "): see " + (f.folder.path() / "logs" / "server-1.log").string());
+  }
+}
+
+TEST_CASE("kills_of_a_process_that_has_done_no_work_are_counted_and_planned_ones_are_not") {
+  fixture f{"sleep 0.01; kill -9 $$"};
+  f.start();
+  for (int i = 0; i < 6; ++i) {
+    CHECK_FALSE(f.supervise.failed());
+    f.now += 3s;
+    CHECK(f.tick_at_end().size() == 1);
+    f.now += 10s;
+    f.supervise.tick(f.now);
+  }
+  CHECK(
+    f.supervise.failed().find("6 times in a row before it had done any work (killed by signal 9")
+    != std::string::npos);
+  fixture planned{forever};
+  planned.start();
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(planned.supervise.kill(planned.who, planned.now));
+    CHECK(planned.tick_at_end().size() == 1);
+  }
+  CHECK_FALSE(planned.supervise.failed());
+}
+
+TEST_CASE("last_words_are_lines_of_this_start_that_can_be_a_reason") {
+  fixture f{"echo x >> count; n=$(wc -l < count); echo hello; "
+            "[ $n = 1 ] || echo '2026-11-22T22:23:08.123 info server 1: starts, pid 17'; "
+            "[ $n != 3 ] || echo '2026-11-22T22:23:08.123 error server 1: no disk'; exit 7"};
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(f.folder.path());
+  f.start();
+  for (const std::string words : {"hello", "hello", "no disk"}) {
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses[0].how == "exit status 7: " + words);
+    f.now += 10s;
+    f.supervise.tick(f.now);
+  }
+  std::filesystem::current_path(before);
+  fixture silent{"[ -e said ] && exit 7; touch said; echo earlier; exit 7"};
+  std::filesystem::current_path(silent.folder.path());
+  silent.start();
+  CHECK(silent.tick_at_end().front().how == "exit status 7: earlier");
+  silent.now += 10s;
+  silent.supervise.tick(silent.now);
+  CHECK(silent.tick_at_end().front().how == "exit status 7");
+  std::filesystem::current_path(before);
 }
 
 TEST_CASE("a_pipe_in_the_place_of_a_log_has_no_last_words") {
   fixture f{"log=$(readlink /proc/$$/fd/1); rm $log; mkfifo $log; exit 3"};
   f.start();
-  CHECK(f.tick_at_end().empty());
-  const auto log = f.folder.path() / "logs" / "server-1.log";
-  CHECK(std::filesystem::is_fifo(log));
-  CHECK(f.supervise.failed().value().text == "server 1: see " + log.string());
+  CHECK(f.tick_at_end().front().how == "exit status 3");
+  CHECK(std::filesystem::is_fifo(f.folder.path() / "logs" / "server-1.log"));
 }
 
 TEST_CASE("the_last_words_of_a_large_log_are_its_last_line") {
   fixture f{"head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the disk is full; exit 3"};
   f.start();
-  CHECK(f.tick_at_end().empty());
-  CHECK(f.supervise.failed().value().text == "server 1: the disk is full");
+  CHECK(f.tick_at_end().front().how == "exit status 3: the disk is full");
 }
 
-TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_on") {
-  fixture f{"exit 0"};
+TEST_CASE("an_abort_has_the_line_in_front_of_it_as_reason") {
+  fixture f{"echo 'x.cpp:1: Assertion failed.'; kill -ABRT $$"};
+  f.start();
+  CHECK(f.tick_at_end().front().how == "killed by signal 6: x.cpp:1: Assertion failed.");
+}
+
+TEST_CASE("a_process_that_was_told_to_end_is_no_loss_but_starts_again_if_the_job_goes_on") {
+  fixture f{tells(notice_kind::dismissed) + "exit 0"};
   f.start();
   f.now += 10s;
   CHECK(f.tick_at_end().empty());
@@ -312,8 +387,8 @@ TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_
   CHECK_FALSE(f.supervise.failed());
 }
 
-TEST_CASE("a_process_that_ends_well_at_once_again_and_again_is_given_up") {
-  fixture f{"echo done already"};
+TEST_CASE("a_process_that_is_told_to_end_at_once_again_and_again_is_given_up") {
+  fixture f{tells(notice_kind::dismissed) + "echo done already"};
   f.start();
   for (int i = 0; i < 6; ++i) {
     CHECK_FALSE(f.supervise.failed());
@@ -322,11 +397,11 @@ TEST_CASE("a_process_that_ends_well_at_once_again_and_again_is_given_up") {
     f.supervise.tick(f.now);
   }
   CHECK(f.supervise.failed().value().text
-        == "server 1 ended 6 times in short order (exit status 0): done already");
+        == "server 1 ended 6 times at once, as it was told to (exit status 0): done already");
 }
 
 TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
-  fixture f{"exit 0"};
+  fixture f{tells(notice_kind::dismissed) + "exit 0"};
   f.start();
   for (int i = 0; i < 12; ++i) {
     f.now += 5s;
@@ -360,7 +435,7 @@ TEST_CASE("who_leaves_the_job_is_not_started_again_whatever_its_end") {
 }
 
 TEST_CASE("who_leaves_while_it_waits_for_its_next_start_stays_ended") {
-  fixture f{"exit 0"};
+  fixture f{tells(notice_kind::dismissed) + "exit 0"};
   f.start();
   CHECK(f.tick_at_end().empty());
   CHECK(f.supervise.is_kept(f.who));
@@ -371,7 +446,7 @@ TEST_CASE("who_leaves_while_it_waits_for_its_next_start_stays_ended") {
 }
 
 TEST_CASE("a_process_that_ended_with_the_job_stays_ended") {
-  fixture f{"exit 0"};
+  fixture f{tells(notice_kind::dismissed) + "exit 0"};
   f.start();
   CHECK(f.tick_at_end().empty());
   f.supervise.wind_down();
@@ -401,7 +476,7 @@ TEST_CASE("a_program_that_is_not_there_is_told_at_once") {
 }
 
 TEST_CASE("only_what_runs_can_be_killed") {
-  fixture f{"exit 0"};
+  fixture f{tells(notice_kind::dismissed) + "exit 0"};
   CHECK(f.supervise.kill(f.who, f.now).error()
         == failure{errc::invalid_argument, "server 1 does not run here"});
   f.start();
@@ -420,18 +495,19 @@ TEST_CASE("a_run_directory_that_cannot_be_written_is_an_error") {
 TEST_CASE("the_inherited_descriptor_is_open_in_the_child_and_others_are_not") {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-  fixture f{"test -e /proc/$$/fd/" + std::to_string(ends[0]) + " && ! test -e /proc/$$/fd/"
-            + std::to_string(ends[1])};
+  fixture f{tells(notice_kind::dismissed) + "test -e /proc/$$/fd/" + std::to_string(ends[0])
+            + " && ! test -e /proc/$$/fd/" + std::to_string(ends[1]) + " && echo right"};
   for (int start = 0; start < 2; ++start) {
     REQUIRE(f.supervise.start(f.who, ends[0], f.now));
     CHECK(f.tick_at_end().empty());
   }
+  CHECK(f.log() == "right\nright\n");
   close(ends[0]);
   close(ends[1]);
 }
 
 TEST_CASE("ctrl_c_is_left_to_the_launcher") {
-  fixture f{"kill -INT $$; exit 0"};
+  fixture f{tells(notice_kind::dismissed) + "kill -INT $$; exit 0"};
   f.start();
   CHECK(f.tick_at_end().empty());
 }

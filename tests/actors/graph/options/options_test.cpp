@@ -153,6 +153,7 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "--clip-value",
                          "3",
                          "--staleness-lr",
+                         "2.5",
                          "--l1",
                          "0.25",
                          "--ftrl-beta",
@@ -204,7 +205,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   optimizer.weight_decay = 0.01f;
   optimizer.clip_norm = 2;
   optimizer.clip_value = 3;
-  optimizer.scale_by_staleness = true;
+  optimizer.full_rate_staleness = 2.5f;
   optimizer.l1 = 0.25f;
   optimizer.beta = 2;
   CHECK(x.optimizer == optimizer);
@@ -285,6 +286,9 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--epsilon", "0"}, "--epsilon: "},
     {{"--pull-ahead", "3"}, "--pull-ahead: "},
     {{"--weight-decay", "-1"}, "--weight-decay: "},
+    {{"--staleness-lr"}, "--staleness-lr: "},
+    {{"--staleness-lr", "-1"}, "--staleness-lr: '-1' is not a number from 0 on"},
+    {{"--staleness-lr", "inf"}, "--staleness-lr: 'inf' is not a number from 0 on"},
     {{"--batch", "0"}, "--batch: "},
     {{"--epochs", "0"}, "--epochs: "},
     {{"--partitions", "5000"}, "--partitions: "},
@@ -487,6 +491,29 @@ TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {
   REQUIRE(tables.size() == 2);
   CHECK(tables[1].sync.mode == consistency_mode::bsp);
   CHECK(tables[1].optimizer.learning_rate == 0.25f);
+}
+
+TEST_CASE("tables_of_the_command_line_have_a_lower_rate_for_stale_steps_unless_it_says_otherwise") {
+  const std::pair<std::vector<std::string>, float> cases[] = {
+    {{}, full_rate_staleness_default},
+    {{"--sync", "ssp:2", "--optimizer", "adam"}, full_rate_staleness_default},
+    {{"--sync", "bsp"}, 0},
+    {{"--sync", "hogwild"}, 0},
+    {{"--sync", "allreduce"}, 0},
+    {{"--optimizer", "ftrl"}, 0},
+    {{"--staleness-lr", "0"}, 0},
+    {{"--staleness-lr", "1"}, 1},
+    {{"--staleness-lr", "0.5"}, 0.5f}};
+  for (const auto& [words, expected] : cases) {
+    CAPTURE(words);
+    const auto store = parsed(words).store({{}});
+    CHECK(store.tables()[0].optimizer.full_rate_staleness == expected);
+  }
+  run_options defaults;
+  defaults.optimizer.full_rate_staleness = 2;
+  CHECK(defaults.store({{}}).tables()[0].optimizer.full_rate_staleness == 2);
+  defaults.optimizer = {.kind = optimizer_kind::user, .function = "mean/1"};
+  CHECK(defaults.store({{}}).tables()[0].optimizer.full_rate_staleness == 0);
 }
 
 } // namespace options_test

@@ -67,6 +67,7 @@ struct fixture : actor_fixture {
     options.own_thread = false;
     options.apply_batch = apply_batch;
     options.boot_clock = clock();
+    options.works = [this] { ++works; };
     server = owned(spawn_server(system, options, coordinator.connector(),
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
@@ -116,6 +117,7 @@ struct fixture : actor_fixture {
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
   fake_coordinator coordinator;
   std::shared_ptr<fake_files> files;
+  int works = 0; ///< Calls of server_options::works.
   server_handle server;
 };
 
@@ -153,9 +155,11 @@ TEST_CASE("a_desired_state_makes_a_server_serve_and_it_says_so_at_once") {
 TEST_CASE("a_push_is_applied_once_and_then_marked") {
   fixture f;
   f.serve();
+  CHECK(f.works == 0);
   const auto first = f.push(f.server, f.gradient(0, 5, 0));
   REQUIRE(first->reply);
   CHECK(*first->reply == push_reply{1, false});
+  CHECK(f.works == 1);
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
   const auto second = f.push(f.server, f.gradient(1, 5, 0));
   REQUIRE(second->reply);

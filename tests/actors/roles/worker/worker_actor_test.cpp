@@ -44,6 +44,7 @@ struct fixture : actor_fixture {
     options.step_planner.ahead_max = ahead_max;
     options.delta_pulls = delta_pulls;
     options.own_thread = false;
+    options.works = [this] { ++works; };
     if (!make)
       make =
         trainers([this](const batch& work, const_tensors parameters, mutable_tensors gradients) {
@@ -85,6 +86,7 @@ struct fixture : actor_fixture {
   float parameter = 0;
   gradient_function compute = constant_gradient(2);
   std::uint64_t config = 0;
+  int works = 0; ///< Calls of worker_options::works.
   troupe::member_handle worker;
 };
 
@@ -123,6 +125,17 @@ TEST_CASE("a_worker_does_its_leases_in_order_and_reports_them_done") {
   CHECK(push.base_version == 42);
   CHECK(push.gradient_norm == 4); // Four elements of 2.
   CHECK(push.pieces.at(0).values.get()[3] == 2);
+}
+
+TEST_CASE("a_worker_works_from_its_first_acknowledged_batch_on") {
+  fixture f;
+  f.kv.on_push(hold_push);
+  f.lease({{1, {10}, 2, 1}});
+  CHECK(f.pushed() == numbers_list{10});
+  CHECK(f.works == 0);
+  fixture answered;
+  answered.lease({{1, {10}, 2, 1}});
+  CHECK(answered.works == 2);
 }
 
 TEST_CASE("each_step_is_a_clock_from_the_start_clock_on") {
