@@ -1,5 +1,5 @@
-"""Checks what user code that misbehaves does to a run: each place where Troupe calls user code,
-times each way to misbehave, in each mode. No run hangs, no run ends with status 0 that is not done,
+"""Checks runs whose user code misbehaves: each place where Troupe calls user code, times each way
+to misbehave, in each mode. No run hangs, no run ends with status 0 that is not done,
 and each failure names its cause.
 
 --table prints the outcome of each cell as Markdown.
@@ -66,7 +66,7 @@ class Cell(typing.NamedTuple):
 class Outcome(typing.NamedTuple):
     status: int | None  # None: it did not end in time.
     seconds: float      # From the start to the end; with signals, from the last signal.
-    text: str           # What it printed to stdout, then to stderr.
+    text: str           # Its standard output, then its standard error.
     left: int           # Processes that it left behind.
 
     def lines(self):
@@ -110,7 +110,7 @@ def carry_out(cell, programs):
         return Outcome(status, seconds, run.out + run.err, left)
 
 
-# -- what is right --
+# -- right outcomes --
 
 class Right(typing.NamedTuple):
     statuses: tuple
@@ -149,7 +149,7 @@ NAN = {"trainer": Right((1,), "worker [01].*training diverged"),
 
 
 def right_of_end(cell):
-    """Returns what is right where user code ends its process."""
+    """Returns the right outcome of a cell whose code ends its process."""
     status = STATUSES[cell.how]
     told = "Assertion .*made to fail" if cell.how == "assert" else ""
     if cell.mode == "processes" and cell.where not in IN_LAUNCHER:
@@ -162,7 +162,7 @@ def right_of_end(cell):
 
 
 def right_of_stop(cell):
-    """Returns what is right where SIGTERM comes."""
+    """Returns the right outcome of a cell that gets SIGTERM."""
     within = 30 if cell.signals == 1 else 1
     if cell.is_inside():  # run() handles no signals.
         return Right((-signal.SIGTERM,), within=within)
@@ -174,7 +174,7 @@ def right_of_stop(cell):
 
 
 def right_of(cell):
-    """Returns what is right for a cell."""
+    """Returns the right outcome of a cell."""
     if cell.signals:
         return right_of_stop(cell)
     if cell.how in TEXTS:

@@ -105,6 +105,21 @@ TEST_CASE("a_killed_process_is_a_loss_and_starts_again_at_once") {
   CHECK(*f.supervise.pid_of(f.who) != first);
 }
 
+TEST_CASE("a_process_whose_exit_status_other_code_took_is_a_loss_and_starts_again") {
+  fixture f{forever};
+  f.start();
+  const auto first = *f.supervise.pid_of(f.who);
+  ::kill(first, SIGKILL);
+  REQUIRE(waitpid(first, nullptr, 0) == first);
+  const auto losses = f.supervise.tick(f.now);
+  REQUIRE(losses.size() == 1);
+  CHECK(losses[0].how.starts_with("its exit status is lost, as code of the launcher waits"));
+  f.now += 10s;
+  CHECK(f.supervise.tick(f.now).empty());
+  REQUIRE(f.supervise.pid_of(f.who));
+  CHECK(*f.supervise.pid_of(f.who) != first);
+}
+
 TEST_CASE("a_process_that_runs_is_not_started_again") {
   fixture f{forever};
   f.start();
