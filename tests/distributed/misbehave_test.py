@@ -131,8 +131,8 @@ CALLED = {"trainer": "worker [01]", "trainer-make": "worker [01]", "describe-chi
           "keeper-make": "the keeper of 'sums'", "evaluator": "evaluat",
           "evaluator-make": "evaluat", "describe": "misbehave: "}
 # How the line about a call that does not return, or that ends the process, calls each place.
-CALLS = {"trainer": "worker [01]'s trainer", "trainer-make": "worker [01]'s trainer",
-         "push": "worker [01]'s push function 'push'", "stage": "stage 'stage'",
+CALLS = {"trainer": "worker [01].* trainer", "trainer-make": "worker [01].* trainer",
+         "push": "worker [01].* push function 'push'", "stage": "stage 'stage'",
          "function": "server function 'add'", "evaluator": "evaluator 'check'",
          "evaluator-make": "evaluator 'check'", "describe": r"describe\(\)",
          "describe-child": r"describe\(\)", "keeper": "keeper 'sums'",
@@ -169,7 +169,7 @@ def right_of_stop(cell):
     # Nothing has started yet where a program describes its job, so the signal may end it at once.
     statuses = (128 + signal.SIGTERM, *([-signal.SIGTERM] if cell.where == "describe" else []))
     is_named = cell.how == "never" and cell.signals == 1
-    return Right(statuses, CALLS[cell.where] + " has not returned for 10 s" if is_named else "",
+    return Right(statuses, CALLS[cell.where] + r" has not returned for \d+ s" if is_named else "",
                  within)
 
 
