@@ -332,9 +332,10 @@ TEST_CASE("kills_of_a_process_that_has_done_no_work_are_counted_and_planned_ones
     f.now += 10s;
     f.supervise.tick(f.now);
   }
-  CHECK(
-    f.supervise.failed().find("6 times in a row before it had done any work (killed by signal 9")
-    != std::string::npos);
+  REQUIRE(f.supervise.failed());
+  CHECK(f.supervise.failed()->text.find(
+          "6 times in a row before it had done any work (killed by signal 9")
+        != std::string::npos);
   fixture planned{forever};
   planned.start();
   for (int i = 0; i < 20; ++i) {
