@@ -158,6 +158,8 @@ def right_of_end(cell):
         return Right((1,), f"{member} ended .*{how}.*{told}")
     if status >= 0 and not cell.is_inside():
         return Right((status or 1,), CALLS[cell.where] + rf" called exit\({status}\) before")
+    if cell.how == "abort" and not cell.is_inside():
+        told = f"aborted in {CALLS[cell.where]}"
     return Right((status,), told)  # As without Troupe.
 
 
