@@ -100,10 +100,15 @@ std::vector<open_call> open_calls() {
   return open;
 }
 
-std::optional<std::string> current_call() {
+std::optional<code_name> current_code() {
   if (own_place == nullptr || own_place->number == 0) // This thread alone writes to its place.
     return std::nullopt;
-  return to_string(own_place->which);
+  return own_place->which;
+}
+
+std::optional<std::string> current_call() {
+  const auto code = current_code();
+  return code ? std::optional{to_string(*code)} : std::nullopt;
 }
 
 } // namespace troupe

@@ -46,7 +46,9 @@ struct open_call {
 /// Returns the innermost open call of each thread of this process.
 std::vector<open_call> open_calls();
 
-/// Returns the name of the call that this thread is in. It may be used while the process exits.
+/// Returns the call that this thread is in. Async-signal-safe.
+std::optional<code_name> current_code();
+/// Returns its name. It may be used while the process exits.
 std::optional<std::string> current_call();
 
 } // namespace troupe

@@ -315,7 +315,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   const auto write_last_line = last_line_of(name_, member_of(child_));
   end_where_resources_lack(write_last_line, EXIT_FAILURE);
   if (child_.empty()) // The launcher adds the limits to the last words of other processes.
-    name_limits_at_abort();
+    name_causes_of_abort();
   // The launcher restarts a process of the job by the status that its code chose.
   const exit_guard unfinished{child_.empty() ? EXIT_FAILURE : EXIT_SUCCESS, write_last_line};
   if (auto valid = validate_without_graph(options_); !valid)

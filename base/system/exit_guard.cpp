@@ -26,15 +26,23 @@ guard_state& the_guard() {
   return state;
 }
 
-void on_exit_of_process(int status, void*) {
+/// Ends the process if a guard is there. `call`: "exit(3)".
+void leave_if_guarded(const std::string& call, int status) {
   auto& guard = the_guard();
   const std::unique_lock lock{guard.mutex, std::try_to_lock}; // A forked child may have it locked.
   if (!lock || !guard.write || guard.process != getpid())
     return;
-  guard.write(current_call().value_or("the program") + " called exit(" + std::to_string(status)
-              + ") before the job was done");
+  guard.write(current_call().value_or("the program") + " called " + call
+              + " before the job was done");
   leave_process(status == 0 ? guard.status_for_0 : status);
 }
+
+void on_exit_of_process(int status, void*) {
+  leave_if_guarded("exit(" + std::to_string(status) + ")", status);
+}
+
+/// quick_exit() hides its status from its handlers.
+void on_quick_exit_of_process() { leave_if_guarded("quick_exit()", EXIT_FAILURE); }
 
 } // namespace
 
@@ -43,8 +51,10 @@ exit_guard::exit_guard(int status_for_0, line_writer write) {
   const std::lock_guard lock{guard.mutex};
   guard.status_for_0 = status_for_0;
   guard.write = std::move(write);
-  if (std::exchange(guard.process, getpid()) != getpid())
+  if (std::exchange(guard.process, getpid()) != getpid()) {
     on_exit(on_exit_of_process, nullptr);
+    std::at_quick_exit(on_quick_exit_of_process);
+  }
 }
 
 exit_guard::~exit_guard() {

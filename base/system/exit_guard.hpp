@@ -1,4 +1,5 @@
-// Notices that code of the program calls exit() before the work of the process is done.
+// Notices that code of the program calls exit() or quick_exit() before the work of the process is
+// done.
 #pragma once
 
 #include <functional>
@@ -7,7 +8,8 @@
 namespace troupe {
 
 /// While it exists, exit() ends the process at once, with a line that names the caller. A child
-/// that the program forked exits as usual. _exit() and quick_exit() are not noticed.
+/// that the program forked exits as usual. quick_exit() has the same effect, with status 1, as its
+/// own is not known. _exit() is not noticed.
 ///
 /// At most one exists at a time. Thread safety: exit() may come on any thread.
 class exit_guard {

@@ -1,6 +1,7 @@
 #include "base/system/resource_limits.hpp"
 
 #include "base/exception_text.hpp"
+#include "base/user_code.hpp"
 
 #include "fmt/format.h"
 
@@ -23,6 +24,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,7 +102,7 @@ struct ending {
   int status = EXIT_FAILURE;
   std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
   /// Built beforehand: memory may be damaged or locked when a signal comes.
-  std::string line_of_abort, line_of_processor_time;
+  std::string limits_at_abort, line_of_processor_time;
 };
 
 ending& chosen_ending() {
@@ -164,14 +166,32 @@ void on_terminate() {
   std::abort();
 }
 
-void write_line(const std::string& line) {
+void write_line(std::string_view line) {
   [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// Handles SIGABRT, before which a library has written its own line. Makes only async-signal-safe
-/// calls, as the next function.
+/// Handles SIGABRT, before which a library may have written its own line. Makes only
+/// async-signal-safe calls, as the next function.
 void on_abort(int number) {
-  write_line(chosen_ending().line_of_abort);
+  const auto& limits = chosen_ending().limits_at_abort;
+  if (const auto code = current_code()) {
+    std::array<char, 256> line{};
+    std::size_t size = 0;
+    for (const std::string_view part :
+         {std::string_view{"aborted in "}, code->whose,
+          std::string_view{code->whose.empty() ? "" : "'s "}, code->what,
+          std::string_view{code->name.empty() ? "" : " '"}, code->name,
+          std::string_view{code->name.empty() ? "" : "'"}})
+      size += part.copy(line.data() + size, line.size() - size);
+    write_line({line.data(), size});
+    write_line("; the line above may have the reason");
+    write_line(limits);
+    write_line("\n");
+  } else if (!limits.empty()) {
+    write_line("aborted, for the reason in the line above");
+    write_line(limits);
+    write_line("\n");
+  }
   raise(number); // It is delivered after the return, with the default action: SA_RESETHAND.
 }
 
@@ -299,11 +319,8 @@ void end_where_resources_lack(last_line_writer write, int status) {
     SIGXFSZ, [](int) {}, SA_RESTART);
 }
 
-void name_limits_at_abort() {
-  const auto limits = limits_suffix(resource::memory_or_threads);
-  if (limits.empty())
-    return;
-  chosen_ending().line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
+void name_causes_of_abort() {
+  chosen_ending().limits_at_abort = limits_suffix(resource::memory_or_threads);
   handle(SIGABRT, on_abort, SA_RESETHAND);
 }
 

@@ -62,9 +62,10 @@ using last_line_writer = std::function<void(const std::string& why)>;
 /// processor time ends the process with a line on standard error.
 void end_where_resources_lack(last_line_writer write, int status);
 
-/// From now on, if there are limits on memory or threads, a line that names them follows a
-/// library's own line before it aborts. The process still dies by SIGABRT.
-void name_limits_at_abort();
+/// From now on a line follows a library's own line before the process aborts. It names the call of
+/// the program's code that aborts, and limits on memory or threads; without both there is no line.
+/// The process still dies by SIGABRT.
+void name_causes_of_abort();
 
 /// Ends the process as end_where_resources_lack() says. Throws `why`, with a better text, if that
 /// was not called.

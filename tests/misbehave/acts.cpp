@@ -93,18 +93,18 @@ void close_all() {
 
 using act_function = std::function<bool()>;
 
-/// Returns a function that goes on after `what`.
-act_function then_go_on(std::function<void()> what) {
-  return [what = std::move(what)] {
-    what();
+/// Returns a function that goes on after `mistake`.
+act_function then_go_on(std::function<void()> mistake) {
+  return [mistake = std::move(mistake)] {
+    mistake();
     return false;
   };
 }
 
 /// Returns a function that throws.
 template <class Made>
-act_function throwing(Made what) {
-  return [what]() -> bool { throw what; };
+act_function throwing(Made thrown) {
+  return [thrown]() -> bool { throw thrown; };
 }
 
 const std::map<std::string, act_function>& all_acts() {

@@ -210,7 +210,7 @@ int run_inside(const std::string& mode) {
 int run_program(int argc, char** argv) {
   troupe::program program{"misbehave", "Runs user code that misbehaves.", defaults()};
   program.option("--where", chosen.where, "The place of the code", places());
-  program.option("--how", chosen.how, "What the code does there", acts());
+  program.option("--how", chosen.how, "The act of the code there", acts());
   program.option("--after", chosen.after, "Calls of this place that behave");
   program.option("--samples", chosen.samples, "Samples of an epoch", 1, 1'000'000'000);
   program.function("add", {add, 0});

@@ -12,6 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds calls_interval{500};
+constexpr std::chrono::seconds worker_patience{10}, server_patience{4};
 
 } // namespace
 
@@ -22,8 +23,8 @@ std::vector<std::string> slow_calls::look(const std::vector<open_call>& open, ti
   std::vector<std::string> lines;
   for (const auto& call : open) {
     auto& seen = seen_.try_emplace(call.number, call.name, now).first->second;
-    if (now - seen.since >= patience && !std::exchange(seen.is_told, true))
-      lines.push_back(seen.name + " has not returned for " + std::to_string(patience.count())
+    if (now - seen.since >= patience_ && !std::exchange(seen.is_told, true))
+      lines.push_back(seen.name + " has not returned for " + std::to_string(patience_.count())
                       + " s");
   }
   return lines;
@@ -38,9 +39,10 @@ std::vector<std::string> slow_calls::names() const {
 }
 
 void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
+  const auto patience = self.role == role::server ? server_patience : worker_patience;
   detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
-                                        log = std::move(log)] {
-    slow_calls calls;
+                                        log = std::move(log), patience] {
+    slow_calls calls{patience};
     std::mutex mutex;
     std::condition_variable never;
     std::unique_lock lock{mutex};

@@ -18,8 +18,9 @@ namespace troupe {
 /// A plain state machine. A call counts as open from the first look that finds it.
 class slow_calls {
 public:
-  /// A call that has not returned for this time is named.
-  static constexpr std::chrono::seconds patience{10};
+  /// `patience`: a call that has not returned for this time is named.
+  explicit slow_calls(std::chrono::seconds patience = std::chrono::seconds{10})
+      : patience_(patience) {}
 
   /// Returns a line for each call that became slow, "worker 1's trainer has not returned for 10 s".
   /// `open`: all open calls. Each call has one line.
@@ -33,11 +34,13 @@ private:
     time_point since;
     bool is_told = false;
   };
+  std::chrono::seconds patience_;
   std::map<std::uint64_t, seen_call> seen_; ///< By number.
 };
 
 /// Starts a thread that tells of slow calls of this process, until it ends: as a notice, and in the
-/// log. `self`: the process, whose own name is left out.
+/// log. `self`: the process, whose own name is left out. A server that is silent for 5 s counts as
+/// dead and is killed, so its calls are named after 4 s.
 void tell_slow_calls(process_name self, notice_sink waits, log_sink log);
 
 } // namespace troupe

@@ -39,6 +39,21 @@ std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory
   return text + (out_of_memory > 0 ? " (out of memory)" : " (perhaps out of memory)");
 }
 
+/// The status of a child that other code of this process waited for. It is no status of waitpid(),
+/// neither an exit nor a signal.
+constexpr int taken_status = -1;
+
+/// Returns the status of a child that has ended; nullopt: it runs, or `pid` is 0.
+std::optional<int> status_of_end(pid_t pid) {
+  int status = 0;
+  if (pid == 0)
+    return std::nullopt;
+  const auto found = waitpid(pid, &status, WNOHANG);
+  if (found < 0 && errno == ECHILD)
+    return taken_status;
+  return found == pid ? std::optional{status} : std::nullopt;
+}
+
 } // namespace
 
 supervisor::supervisor(supervisor_options options)
@@ -111,9 +126,8 @@ std::vector<std::string> supervisor::notices(time_point now) {
 std::vector<supervisor::loss> supervisor::tick(time_point now) {
   std::vector<loss> losses;
   for (auto& [who, what] : processes_) {
-    int status = 0;
-    if (what.pid != 0 && waitpid(what.pid, &status, WNOHANG) == what.pid)
-      ended(who, what, status, now, losses);
+    if (const auto status = status_of_end(what.pid))
+      ended(who, what, *status, now, losses);
     if (leaving_.contains(who))
       what.start_at.reset();
     if (what.start_at && *what.start_at <= now && !winding_down_)
@@ -171,6 +185,9 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
 
 /// Returns "exit status 1" or "killed by signal 9", with a likely cause.
 std::string supervisor::text_of_end(const process& what, int status) {
+  if (status == taken_status)
+    return "its exit status is lost, as code of the launcher waits for all children or ignores "
+           "SIGCHLD";
   const auto kills = out_of_memory_kills();
   const auto fresh_kills = kills - std::exchange(out_of_memory_kills_, kills);
   return WIFSIGNALED(status)

@@ -76,6 +76,16 @@ TEST_CASE("another_status_stays") {
   CHECK(found.line == "worker 1's trainer called exit(3) before the job was done");
 }
 
+TEST_CASE("quick_exit_has_status_1") {
+  const auto found = ending_of([](auto write) {
+    const exit_guard guard{0, write};
+    const user_call here{{"trainer", {}, "worker 1"}};
+    std::quick_exit(0);
+  });
+  CHECK(found.status == 1);
+  CHECK(found.line == "worker 1's trainer called quick_exit() before the job was done");
+}
+
 TEST_CASE("any_thread_may_call_it_while_others_do_not_return") {
   const auto found = ending_of([](auto write) {
     const exit_guard guard{1, write};

@@ -1,5 +1,7 @@
 #include "base/system/resource_limits.hpp"
 
+#include "base/user_code.hpp"
+
 #include "doctest/doctest.h"
 
 #include <sys/resource.h>
@@ -97,12 +99,24 @@ TEST_CASE("limits are named after the line before an abort and the signal stays"
     getrlimit(RLIMIT_NPROC, &limit);
     limit.rlim_cur = 12'345;
     setrlimit(RLIMIT_NPROC, &limit);
-    name_limits_at_abort();
+    name_causes_of_abort();
     std::fputs("the library's line\n", stderr);
     std::abort();
   });
   CHECK(made.said.starts_with("the library's line\naborted, for the reason in the line above; "));
   CHECK(made.said.find("ulimit -u 12345") != std::string::npos);
+  CHECK(aborted(made));
+}
+
+TEST_CASE("an abort in the program's code names the call") {
+  const auto made = end_of([] {
+    name_causes_of_abort();
+    const user_call here{{"push function", "noise", "worker 1"}};
+    std::abort();
+  });
+  CHECK(made.said.starts_with(
+    "aborted in worker 1's push function 'noise'; the line above may have the reason"));
+  CHECK(made.said.ends_with("\n"));
   CHECK(aborted(made));
 }
 

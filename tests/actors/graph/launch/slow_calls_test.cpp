@@ -21,6 +21,14 @@ TEST_CASE("a_call_that_does_not_return_for_10_s_is_named_once") {
   CHECK(calls.names().empty());
 }
 
+TEST_CASE("the_patience_can_be_shorter") {
+  slow_calls calls{4s};
+  const std::vector<open_call> open{{7, "keeper 'sums'"}};
+  CHECK(calls.look(open, 1s).empty());
+  CHECK(calls.look(open, 4'999ms).empty());
+  CHECK(calls.look(open, 5s) == lines{"keeper 'sums' has not returned for 4 s"});
+}
+
 TEST_CASE("a_later_call_of_the_same_name_has_its_own_time") {
   slow_calls calls;
   for (std::uint64_t number = 1; number <= 5; ++number)

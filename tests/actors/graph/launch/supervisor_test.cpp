@@ -105,6 +105,21 @@ TEST_CASE("a_killed_process_is_a_loss_and_starts_again_at_once") {
   CHECK(*f.supervise.pid_of(f.who) != first);
 }
 
+TEST_CASE("a_process_whose_exit_status_other_code_took_is_a_loss_and_starts_again") {
+  fixture f{forever};
+  f.start();
+  const auto first = *f.supervise.pid_of(f.who);
+  ::kill(first, SIGKILL);
+  REQUIRE(waitpid(first, nullptr, 0) == first);
+  const auto losses = f.supervise.tick(f.now);
+  REQUIRE(losses.size() == 1);
+  CHECK(losses[0].how.starts_with("its exit status is lost, as code of the launcher waits"));
+  f.now += 10s;
+  CHECK(f.supervise.tick(f.now).empty());
+  REQUIRE(f.supervise.pid_of(f.who));
+  CHECK(*f.supervise.pid_of(f.who) != first);
+}
+
 TEST_CASE("a_process_that_runs_is_not_started_again") {
   fixture f{forever};
   f.start();
@@ -317,9 +332,10 @@ TEST_CASE("kills_of_a_process_that_has_done_no_work_are_counted_and_planned_ones
     f.now += 10s;
     f.supervise.tick(f.now);
   }
-  CHECK(
-    f.supervise.failed().find("6 times in a row before it had done any work (killed by signal 9")
-    != std::string::npos);
+  REQUIRE(f.supervise.failed());
+  CHECK(f.supervise.failed()->text.find(
+          "6 times in a row before it had done any work (killed by signal 9")
+        != std::string::npos);
   fixture planned{forever};
   planned.start();
   for (int i = 0; i < 20; ++i) {
