@@ -22,7 +22,7 @@ struct fixture : actor_fixture {
   }
 
   bool takes(std::uint64_t term, std::uint64_t sequence) {
-    return port.take<desired_worker>({{}, term, sequence, false, "", desired_worker{}}) != nullptr;
+    return port.take<desired_worker>({{}, term, sequence, false, {}, desired_worker{}}) != nullptr;
   }
 
   void report() {
@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK(f.takes(1, 5));
   CHECK_FALSE(f.takes(1, 5));
   CHECK_FALSE(f.takes(1, 4));
-  CHECK(f.port.take<desired_worker>({{}, 9, 1, false, "", desired_server{}}) == nullptr);
+  CHECK(f.port.take<desired_worker>({{}, 9, 1, false, {}, desired_server{}}) == nullptr);
   CHECK(f.takes(2, 1));
   CHECK_FALSE(f.takes(1, 6));
 }
