@@ -40,12 +40,17 @@ void job_world::check_desired(const desired_server& what) {
             "persisted: a configuration is ordered that is not stored");
 }
 
-/// Checks that a lease id means one lease, which may get shorter.
+/// Checks that a lease id means one lease, which may get shorter. A stopped bsp job that cuts again
+/// at a later clock shows more of a lease.
 void job_world::check_leases(const member_id& to, const desired_worker& what) {
+  const bool may_grow = stop_at_ && mode() == consistency_mode::bsp;
   for (const auto& one : what.leases) {
     const auto [known, unused] = leases_seen_.try_emplace(one.id, one, to);
-    const auto& [whole, holder] = known->second;
+    auto& [whole, holder] = known->second;
     const auto skipped = one.first.value - whole.first.value;
+    if (may_grow && one.first >= whole.first)
+      whole.count = std::max<std::uint32_t>(
+        whole.count, static_cast<std::uint32_t>(skipped / whole.stride) + one.count);
     const bool is_part = one.first >= whole.first && one.stride == whole.stride
                          && skipped % whole.stride == 0
                          && skipped / whole.stride + one.count <= whole.count;
