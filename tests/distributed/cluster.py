@@ -27,7 +27,7 @@ import uuid
 
 ROLES = ("coordinator", "server", "worker")
 SKIPPED = 77
-HANGS = 120  # Seconds after which a run hangs; also on a busy machine few take a quarter of it.
+HANGS = 120  # Seconds after which a run hangs; on a busy machine, most take a quarter of it.
 MARK = "TROUPE_TEST"  # All processes of a run inherit its value, which identifies them.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
