@@ -77,8 +77,8 @@ class ChaosTest(unittest.TestCase):
     def test_cuts_flips_and_a_full_disk(self):
         if os.geteuid() != 0:
             self.skipTest("network namespaces need root")
-        status, said = self.chaos("--seconds", cluster.count(24, 39), "--seed", 3, "--partition", "--flip",
-                                  "--full-disk")
+        status, said = self.chaos("--seconds", cluster.count(24, 39), "--seed", 3, "--partition",
+                                  "--flip", "--full-disk")
         if "needs root" in said:
             self.skipTest(said)
         self.assertEqual(status, 0, said)

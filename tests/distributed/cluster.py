@@ -27,6 +27,7 @@ import uuid
 
 ROLES = ("coordinator", "server", "worker")
 SKIPPED = 77
+HANGS = 120  # Seconds after which a run hangs; on a busy machine, most take a quarter of it.
 MARK = "TROUPE_TEST"  # All processes of a run inherit its value, which identifies them.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
@@ -277,7 +278,7 @@ class Run:
     def signal(self, number):
         self.launcher.send_signal(number)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=HANGS):
         """Returns the exit status. Fails `seconds` after the start, or if a process is left."""
         try:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
@@ -366,7 +367,7 @@ class ClusterTest(unittest.TestCase):
         self.runs.append(run)
         return run
 
-    def finish(self, *options, seconds=60, status=0, **more):
+    def finish(self, *options, seconds=HANGS, status=0, **more):
         """Runs to the end; the exit status must be `status`."""
         run = self.start(*options, **more)
         self.assertEqual(run.wait(seconds), status)
@@ -396,7 +397,7 @@ class ClusterTest(unittest.TestCase):
             who = draw()
             if deaths_max is None or killed[who] < deaths_max:
                 killed[who] += run.kill(*who)
-        self.assertEqual(run.wait(60 + 6 * kills), 0)
+        self.assertEqual(run.wait(HANGS + 6 * kills), 0)
         self.assertGreaterEqual(len(run.report["recoveries"]), 2 * kills // 3)
         self.assert_exact(run, elements)
         self.assertEqual(unrecovered(run.report), [])

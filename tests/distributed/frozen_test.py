@@ -60,8 +60,9 @@ class Frozen(cluster.ClusterTest):
         """Kills workers and servers; `samples` are those of a run with four kills."""
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples * KILLS // 4, "--servers", servers, *cluster.slow([6] * 4),
-                         "--factors", self.file, "--export", "end.safetensors", *options)
+        run = self.start("--samples", samples * KILLS // 4, "--servers", servers,
+                         *cluster.slow([6] * 4), "--factors", self.file, "--export",
+                         "end.safetensors", *options)
         run.await_event("training_started")
         self.file.unlink()  # Only the launcher reads it.
         targets = [*(("worker", i) for i in workers), *(("server", i) for i in range(servers))]

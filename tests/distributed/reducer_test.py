@@ -18,8 +18,8 @@ class Counting(cluster.ClusterTest):
     def survive(self, samples_per_kill, kills, *options):
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples_per_kill * kills, "--workers", 8, "--workers-per-process", 4,
-                         *cluster.slow([6] * 8), *options)
+        run = self.start("--samples", samples_per_kill * kills, "--workers", 8,
+                         "--workers-per-process", 4, *cluster.slow([6] * 8), *options)
         targets = [("worker", 0), ("worker", 4), ("coordinator", 0),
                    *(("server", i) for i in range(3))]
         report = self.survive_kills(run, kills, ELEMENTS, dice, (0.3, 1.3),
