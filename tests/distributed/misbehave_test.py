@@ -36,7 +36,7 @@ MODES = {"processes": (), "threads": ("--threads",), "simulate": ("--simulate",)
 # Without --long only these run.
 PLAIN = {("trainer", "throw-empty"), ("evaluator", "exit-0"), ("push", "throw-42"),
          ("stage", "nan"), ("keeper", "assert"), ("function", "nan"), ("describe", "throw-empty")}
-PLAIN_STOPS = {("nowhere", "simulate"), ("trainer", "threads")}
+PLAIN_STOPS = {("nowhere", "simulate", 1), ("trainer", "threads", 2)}
 HANG_S = 40  # A cell that has not ended by then hangs.
 NAMED_S = 15  # A callback that does not return is named by then.
 DONE = "test accuracy 1.0000"
@@ -73,9 +73,10 @@ class Outcome(typing.NamedTuple):
         return [x for x in re.split(r"[\r\n]+", self.text) if x.strip()]
 
 
-def send_signals(run, count):
+def send_signals(run, cell):
     """Sends SIGTERM once the run has named the callback, or has had the time for it."""
-    wait_s = NAMED_S if count == 1 else 4
+    count = cell.signals
+    wait_s = 2 if cell.how == "nothing" else NAMED_S if count == 1 else 4
     until = time.monotonic() + wait_s
     while time.monotonic() < until and run.launcher.poll() is None:
         if "not returned for" in run.out + run.err:
@@ -95,7 +96,7 @@ def carry_out(cell, programs):
         began, status, left = run.started, None, 0
         try:
             if cell.signals:
-                send_signals(run, cell.signals)
+                send_signals(run, cell)
                 began = time.monotonic()
             status = run.launcher.wait(max(1, HANG_S - (time.monotonic() - run.started)))
             seconds = time.monotonic() - began
@@ -305,7 +306,7 @@ class Stopped(Cells, cluster.ClusterTest):
         for mode in MODES:
             cells = stopped_cells(mode, count)
             if not cluster.IS_LONG:
-                cells = [x for x in cells if (x.where, mode) in PLAIN_STOPS]
+                cells = [x for x in cells if (x.where, mode, count) in PLAIN_STOPS]
             if cells:
                 self.check(cells, 9 if count == 1 else 2)
 
