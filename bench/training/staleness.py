@@ -6,7 +6,8 @@ usage: bench/training/staleness.py PROGRAMS [--data DIR] [--results FILE] [--job
 
 Each case is a data set, an optimiser, a rate and a number of workers. Each case runs with each C of
 --staleness-lr, and with other seeds in each round; all runs of a data set take as many samples.
-One worker has no staleness, so it runs with C = 0 and, as a check, with the strictest C.
+One worker has no staleness, so it runs with C = 0 and, as a check, with the strictest C. The rate
+that is best for a small cluster without --staleness-lr is then tried with more epochs.
 The tables show the median accuracy (least .. greatest) of the rounds, and how far each C stays
 behind the best C of its case. A run whose parameters stop being finite counts as accuracy 0.
 FILE keeps the finished runs, which are not run again. Simulated runs do not depend on the load of
@@ -25,9 +26,11 @@ WORKERS = (1, 4, 8, 16, 32, 64)
 LIMITS = (0, 1, 2, 4, 8)
 RATES = {"sgd": (0.05, 0.1, 0.3), "momentum": (0.01, 0.03, 0.1), "adam": (0.001, 0.003, 0.01)}
 EPOCHS = {"mnist": 1, "a9a": 2, "digits": 1}
+LONGER, LONGER_WORKERS = 3, (4, 64)  # Times as many epochs.
 SERVERS, MODEL = 2, "mlp:64"
 RUN_SECONDS_MAX = 3600  # A run takes a second; at low priority on a busy machine, minutes.
-BEHIND = 0.02  # A case that stays behind its best C by more counts as lost.
+SMALL = 4
+BEHIND, LOST = 0.02, 0.2  # Accuracies: a slower training, and one that has diverged.
 
 
 def source_of(name, data):
@@ -36,18 +39,24 @@ def source_of(name, data):
 
 
 def cases_of(sets, rounds):
-    """Returns the runs as (data set, optimiser, rate, workers, C, seed), all C of a case in turn."""
-    return [(name, optimizer, rate, workers, limit, seed)
+    """Returns runs as (data set, optimiser, rate, workers, C, seed, epochs), all C in turn."""
+    return [(name, optimizer, rate, workers, limit, seed, EPOCHS[name])
             for seed in range(1, rounds + 1) for name in sets for workers in WORKERS
             for optimizer, rates in RATES.items() for rate in rates
             for limit in (LIMITS if workers > 1 else LIMITS[:2])]
 
 
+def longer_cases_of(rates, rounds):
+    return [(name, optimizer, rate, workers, limit, seed, LONGER * EPOCHS[name])
+            for seed in range(1, rounds + 1) for (name, optimizer), rate in rates.items()
+            for workers in LONGER_WORKERS for limit in LIMITS]
+
+
 def trained(program, data, case):
     """Returns the accuracy of a run; 0 if its parameters stopped being finite."""
-    name, optimizer, rate, workers, limit, seed = case
+    name, optimizer, rate, workers, limit, seed, epochs = case
     words = ["--simulate", "--data", source_of(name, data), "--model", MODEL, "--sync", "asp",
-             "--servers", SERVERS, "--workers", workers, "--epochs", EPOCHS[name], "--optimizer",
+             "--servers", SERVERS, "--workers", workers, "--epochs", epochs, "--optimizer",
              optimizer, "--lr", rate, "--staleness-lr", limit, "--seed", seed]
     with tempfile.TemporaryDirectory(prefix="staleness-") as home:
         done = subprocess.run([program, *map(str, words), "--report", "report.json"], cwd=home,
@@ -96,7 +105,7 @@ def spread(values):
 def by_case(accuracies):
     """Returns the accuracies of the rounds by (data set, optimiser, rate, workers) and C."""
     found = {}
-    for (*case, limit, _), accuracy in accuracies.items():
+    for (*case, limit, _, _), accuracy in accuracies.items():
         found.setdefault(tuple(case), {}).setdefault(limit, []).append(accuracy)
     for by_limit in found.values():
         for limit in LIMITS:
@@ -115,7 +124,8 @@ def print_all(found):
 
 def print_behind(found, title, key_of):
     """Prints how far each C stays behind the best C of a case, by a part of the case."""
-    print(f"\nbehind the best C of a case: median, greatest, cases behind by more than {BEHIND}\n")
+    print("\nbehind the best C of a case: median, greatest; "
+          f"cases behind by more than {BEHIND}, and by more than {LOST}\n")
     head(title, "cases", "off", *(f"C = {x}" for x in LIMITS[1:]))
     for key in [*dict.fromkeys(map(key_of, found)), "all"]:
         rows = [{x: statistics.median(y) for x, y in by_limit.items()}
@@ -123,20 +133,28 @@ def print_behind(found, title, key_of):
         cells = []
         for limit in LIMITS:
             gaps = [max(each.values()) - each[limit] for each in rows]
-            cells.append(f"{statistics.median(gaps):.3f}, {max(gaps):.3f}, "
-                         f"{sum(gap > BEHIND for gap in gaps)}")
+            cells.append(f"{statistics.median(gaps):.3f}, {max(gaps):.3f}; "
+                         f"{sum(gap > BEHIND for gap in gaps)}, {sum(gap > LOST for gap in gaps)}")
         row(str(key), str(len(rows)), *cells)
 
 
-def print_best_rates(found):
-    """Prints the accuracy of the best of the three rates for each C."""
-    print("\nthe best of the rates for each C\n")
-    head("data, optimiser", "workers", "off", *(f"C = {x}" for x in LIMITS[1:]))
-    keys = dict.fromkeys((*case[:2], case[3]) for case in found)
-    for name, optimizer, workers in keys:
-        of_key = [found[(name, optimizer, rate, workers)] for rate in RATES[optimizer]]
-        row(f"{name}, {optimizer}", str(workers),
-            *(spread(max((each[x] for each in of_key), key=statistics.median)) for x in LIMITS))
+def rates_of_small(found):
+    """Returns the best rate of SMALL workers without --staleness-lr, by (data set, optimiser)."""
+    best = {}
+    for (*what, rate, workers), by_limit in found.items():
+        if workers == SMALL:
+            accuracy = statistics.median(by_limit[0])
+            best[tuple(what)] = max(best.get(tuple(what), (0, 0)), (accuracy, rate))
+    return {what: rate for what, (_, rate) in best.items()}
+
+
+def print_scaled_out(found, title):
+    """Prints cases whose rate was found on a small cluster, and what each C costs there."""
+    print(f"\n{title}, the rate that is best for {SMALL} workers without --staleness-lr\n")
+    head("data, optimiser, `--lr`", "workers", "off", *(f"C = {x}" for x in LIMITS[1:]))
+    for (name, optimizer, rate, workers), by_limit in found.items():
+        row(f"{name}, {optimizer}, {rate:g}", str(workers), *(spread(by_limit[x]) for x in LIMITS))
+    print_behind(found, "workers", lambda case: case[3])
 
 
 def main():
@@ -157,10 +175,16 @@ def main():
     print(f"{MODEL}, {SERVERS} servers, asp, batch 64, {asked.rounds} seeds; epochs: "
           + ", ".join(f"{name} {EPOCHS[name]}" for name in dict.fromkeys(x[0] for x in cases)))
     print_all(found)
-    print_best_rates(found)
+    print("\nall rates")
     for title, key_of in (("workers", lambda x: x[3]), ("optimiser", lambda x: x[1]),
                           ("data", lambda x: x[0])):
         print_behind(found, title, key_of)
+    rates = rates_of_small(found)
+    small = {case: y for case, y in found.items() if rates[case[:2]] == case[2]}
+    print_scaled_out(small, "as many epochs")
+    cases = longer_cases_of(rates, asked.rounds)
+    longer = by_case(measure(program, data, cases, asked.results, asked.jobs))
+    print_scaled_out(longer, f"{LONGER} times as many epochs")
 
 
 if __name__ == "__main__":
