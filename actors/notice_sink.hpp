@@ -1,4 +1,4 @@
-// Tells the user why a part of a process waits; see graph/launch/notice_pipe.hpp.
+// Tells the user why a part of a process waits; see graph/processes/notice_pipe.hpp.
 #pragma once
 
 #include <functional>

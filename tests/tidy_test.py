@@ -36,7 +36,8 @@ MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
 # Order of folders in a room, bottom to top. Without an order, they may include one another.
 INNER = {
     "actors/transport": ["streams", "frames", ""],
-    "actors/graph": ["nodes", "options", "", "report", "replay", "launch", "allreduce"],
+    "actors/graph": ["nodes", "options", "", "report", "replay", "processes", "launch",
+                     "allreduce"],
 }
 # Rooms whose folders may not include each other: a header that two need is in the room itself.
 APART = ["actors/protocol", "actors/roles"]

@@ -1,6 +1,6 @@
 #include "cli/chaos/live_processes.hpp"
 
-#include "actors/graph/launch/child_command.hpp"
+#include "actors/graph/processes/child_command.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -5,7 +5,7 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/slow_calls.hpp"
-#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/processes/supervisor.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/report/missing_members.hpp"
 #include "actors/graph/report/run_console.hpp"

@@ -2,7 +2,7 @@
 // coordinator, evaluations, and the end of the job with its failure and exit status.
 #pragma once
 
-#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/processes/supervisor.hpp"
 #include "actors/roles/observer/observer_mailbox.hpp"
 #include "base/clock.hpp"
 #include "serialization/messages.hpp"

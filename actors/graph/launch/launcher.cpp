@@ -2,7 +2,7 @@
 
 #include "actors/detached.hpp"
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/graph/launch/host_processes.hpp"
+#include "actors/graph/processes/host_processes.hpp"
 #include "actors/graph/launch/job_monitor.hpp"
 #include "actors/graph/launch/local_cluster.hpp"
 #include "actors/graph/launch/run_setup.hpp"

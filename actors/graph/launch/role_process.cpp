@@ -4,7 +4,7 @@
 #include "actors/graph/launch/build_workers.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/import.hpp"
-#include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/graph/processes/notice_pipe.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/slow_calls.hpp"
 #include "actors/graph/options/recording.hpp"

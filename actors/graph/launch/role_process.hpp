@@ -1,7 +1,7 @@
 // Runs a process of a cluster: one role, given by its command line and the launcher's cluster file.
 #pragma once
 
-#include "actors/graph/launch/child_command.hpp"
+#include "actors/graph/processes/child_command.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/notice_sink.hpp"
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// The ways in which a rank's process tells what it does.
+/// The ways in which a rank's process reports to the launcher.
 struct rank_voice {
   log_sink log;
   notice_sink waits;

@@ -1,6 +1,6 @@
 #include "actors/graph/launch/run_setup.hpp"
 
-#include "actors/graph/launch/host_processes.hpp"
+#include "actors/graph/processes/host_processes.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"

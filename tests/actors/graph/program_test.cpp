@@ -201,12 +201,12 @@ struct with_commas {
     if (std::system((make + " > /dev/null 2>&1").c_str()) == 0) {
       setenv("LOCPATH", folder.path().c_str(), 1);
       is_there = setlocale(LC_ALL, "de_DE") != nullptr;
-      unsetenv("LOCPATH");
     }
   }
   ~with_commas() {
     std::locale::global(streams);
     setlocale(LC_ALL, before.c_str());
+    unsetenv("LOCPATH"); // Not before: the C library reads the file again at each setlocale().
   }
 
   storage::temporary_directory folder;

@@ -1,4 +1,4 @@
-#include "actors/graph/launch/hung_processes.hpp"
+#include "actors/graph/processes/hung_processes.hpp"
 
 namespace troupe {
 

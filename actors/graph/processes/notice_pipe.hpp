@@ -1,6 +1,6 @@
 // A pipe brings notices to the launcher. Some are for its console: each process of a job tells why
-// it waits, because no person reads its log meanwhile. The others say what an exit status cannot
-// say, because user code can end a process with any status. A launcher has one pipe for all its
+// it waits, because no person reads its log meanwhile. The others take the place of exit statuses,
+// because user code can end a process with any status. A launcher has one pipe for all its
 // processes.
 //
 // A notice is a line, "ROLE INDEX KIND TOPIC TEXT", in one write of at most PIPE_BUF bytes, so that

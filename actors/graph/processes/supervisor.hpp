@@ -2,9 +2,9 @@
 // again. Only the launcher's main thread uses it; no actors, no threads.
 #pragma once
 
-#include "actors/graph/launch/notice_board.hpp"
-#include "actors/graph/launch/notice_pipe.hpp"
-#include "actors/graph/launch/restart_rules.hpp"
+#include "actors/graph/processes/notice_board.hpp"
+#include "actors/graph/processes/notice_pipe.hpp"
+#include "actors/graph/processes/restart_rules.hpp"
 #include "actors/graph/nodes/supervision.hpp"
 #include "actors/process_name.hpp"
 #include "base/clock.hpp"

@@ -1,4 +1,4 @@
-#include "actors/graph/launch/child_command.hpp"
+#include "actors/graph/processes/child_command.hpp"
 
 #include <algorithm>
 #include <charconv>

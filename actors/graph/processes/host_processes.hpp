@@ -1,8 +1,8 @@
 // Runs the processes of this host while a job lasts, and kills those that hang or are in --kill.
 #pragma once
 
-#include "actors/graph/launch/hung_processes.hpp"
-#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/processes/hung_processes.hpp"
+#include "actors/graph/processes/supervisor.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/worker_groups.hpp"
 #include "base/clock.hpp"

@@ -1,4 +1,4 @@
-#include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/graph/processes/notice_pipe.hpp"
 
 #include "base/quote.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/graph/launch/notice_board.hpp"
+#include "actors/graph/processes/notice_board.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,5 +1,5 @@
 // Tests the supervisor with shells as children, under the test's clock.
-#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/processes/supervisor.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
 #include "doctest/doctest.h"

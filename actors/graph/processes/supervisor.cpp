@@ -1,6 +1,6 @@
-#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/processes/supervisor.hpp"
 
-#include "actors/graph/launch/child_command.hpp"
+#include "actors/graph/processes/child_command.hpp"
 #include "base/log.hpp"
 #include "base/system/descriptor.hpp"
 #include "base/system/draw_random.hpp"

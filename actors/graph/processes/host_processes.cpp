@@ -1,4 +1,4 @@
-#include "actors/graph/launch/host_processes.hpp"
+#include "actors/graph/processes/host_processes.hpp"
 
 #include <algorithm>
 #include <utility>
