@@ -51,8 +51,8 @@ class Signals(EndingTest):
 
     def test_code_that_sets_handlers_of_its_own_does_not_take_the_signal(self):
         for how in ("ignore-sigterm", "take-sigterm"):
-            run = self.start("--where", "trainer", "--how", how, "--threads", "--samples", 10**7,
-                             processes=False, name=how)
+            run = self.start("--where", "trainer-make", "--how", how, "--threads", "--samples",
+                             10**7, processes=False, name=how)
             self.assertLess(self.seconds_to_the_end(run, 3), 30)
 
     def test_a_timer_that_interrupts_each_call_changes_nothing(self):
@@ -78,7 +78,8 @@ class Exits(EndingTest):
         for where, name in (("evaluator", "evaluator 'check'"), ("describe", r"describe\(\)")):
             run = self.misbehave("exit-0", where)
             self.assertEqual(run.wait(30), 1)
-            self.assertRegex(run.err, rf"^misbehave: {name} called exit\(0\) before the job was done\n$")
+            self.assertRegex(run.err, rf"^misbehave: {name} called exit\(0\) before the job was "
+                             r"done\n$")
 
     def test_exit_in_a_process_of_the_job_is_in_its_log(self):
         run = self.misbehave("exit-3", "trainer")
