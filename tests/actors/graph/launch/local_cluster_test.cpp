@@ -123,7 +123,8 @@ TEST_CASE("every_batch_is_applied_exactly_once") {
   for (const auto mode : {consistency_mode::asp, consistency_mode::ssp, consistency_mode::bsp}) {
     CAPTURE(to_string(consistency{mode, 0}));
     auto options = options_of({mode, 0});
-    options.given.insert("--staleness-lr"); // Each step has the full rate.
+    if (options.sync.has_stale_steps())
+      options.given.insert("--staleness-lr"); // Each step has the full rate.
     // bsp takes a step with the mean of the workers' gradients.
     const auto share =
       mode == consistency_mode::bsp ? static_cast<float>(options.workers.count) : 1.0f;
