@@ -64,7 +64,8 @@ endmacro()
 
 set(fuzzed "")
 set(fuzzed_kernels "")
-troupe_fuzz_sources("#include \"(fmt/|base/system/resource_limits)" base/*.cpp base/system/*.cpp)
+troupe_fuzz_sources("#include \"fmt/" base/*.cpp base/system/*.cpp)
+list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/base/system/resource_limits.cpp) # Named threads need it.
 troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
   foreach(name IN ITEMS tensor_file regular_file detail/npy detail/npz detail/safetensors
@@ -135,7 +136,8 @@ foreach(fuzzer IN LISTS fuzzers)
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
             ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${TROUPE_zip_LIBRARY} ${ZLIB_LIBRARIES}
-            ${TROUPE_bz2_LIBRARY} ${TROUPE_lzma_LIBRARY} ${OPENSSL_LIBRARIES} -lpthread -o ${program}
+            ${TROUPE_bz2_LIBRARY} ${TROUPE_lzma_LIBRARY} ${OPENSSL_LIBRARIES}
+            $<TARGET_FILE:fmt::fmt> -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})
 
