@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Spawns an actor with a thread of its own. `by`: an actor system, or a pointer to an actor. If
+/// Spawns an actor with a thread of its own. `by`: `system`, or the actor that spawns. If
 /// the system refuses the thread, does as starting_threads(). CAF has counted the thread by then,
 /// and its actor system would wait for the thread's end.
 template <class Spawner, class... Ts>

@@ -7,7 +7,6 @@ An entry is called distributed.<script>.<class>. Entries run beside each other. 
 ones, so that no long entry runs at the end by itself.
 """
 import importlib
-import os
 import pathlib
 import sys
 import unittest
@@ -35,7 +34,6 @@ def entry(programs, script, test_class):
 def main():
     programs, path, *scripts = sys.argv[1:]
     sys.dont_write_bytecode = True
-    os.environ["TROUPE_LONG_TESTS"] = "1"  # Classes that only --long runs have entries, too.
     entries = []
     for script in map(pathlib.Path, scripts):
         sys.path.insert(0, str(script.parent))

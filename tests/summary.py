@@ -18,7 +18,8 @@ SLOWEST = 5
 
 
 def read_times(path):
-    seconds, user, system = map(float, path.read_text().split())
+    # The shell writes them as its locale does.
+    seconds, user, system = map(float, path.read_text().replace(",", ".").split())
     return {"minutes": round(seconds / 60, 1), "processor_seconds": round(user + system)}
 
 

@@ -316,7 +316,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   end_where_resources_lack(write_last_line, EXIT_FAILURE);
   if (child_.empty()) // The launcher adds the limits to the last words of other processes.
     name_causes_of_abort();
-  // The launcher restarts a process of the job by the status that its code chose.
+  // Other processes keep the status: the launcher shows it, and takes no status for a good end.
   const exit_guard unfinished{child_.empty() ? EXIT_FAILURE : EXIT_SUCCESS, write_last_line};
   if (auto valid = validate_without_graph(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);

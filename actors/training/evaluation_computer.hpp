@@ -20,7 +20,7 @@ struct evaluation_message {
   std::optional<evaluation> found;            ///< Nullopt if the graph has no evaluator.
   std::vector<std::vector<float>> parameters; ///< One array for each table; of a sparse table only
                                               ///< the rows that evaluators named.
-  std::optional<failure> failed;              ///< Set if no evaluation was made.
+  std::optional<failure> failed;              ///< The reason, if the evaluation failed.
 };
 
 /// Evaluates `into.parameters` and sets `found` if there is an evaluator, or `failed` if one throws

@@ -33,6 +33,7 @@ bool is_of_a_key(const siginfo_t& what) {
 } // namespace
 
 void play_process_1(int argument_count, char** arguments) {
+  signal(SIGCHLD, SIG_DFL); // If it was ignored, the system would hide the ends of children.
   // A blocked signal waits for sigwaitinfo(). Faults of this process itself cannot be passed on.
   sigset_t passed;
   sigfillset(&passed);

@@ -16,13 +16,18 @@ bool can_write(int descriptor) {
 
 } // namespace
 
+void write_without_waiting(const std::string& line) {
+  if (!can_write(STDERR_FILENO))
+    return;
+  const auto text = line + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 void leave_process(int status, const std::string& line) {
   if (ftrylockfile(stdout) == 0 && can_write(STDOUT_FILENO))
     fflush_unlocked(stdout);
-  if (!line.empty() && can_write(STDERR_FILENO)) {
-    const auto text = line + "\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
-  }
+  if (!line.empty())
+    write_without_waiting(line);
   _exit(status);
 }
 

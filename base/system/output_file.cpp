@@ -1,6 +1,7 @@
 #include "base/system/output_file.hpp"
 
 #include "base/clock.hpp"
+#include "base/number_from.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/file.hpp"
 #include "base/system/links.hpp"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <fcntl.h>
@@ -50,12 +50,7 @@ std::optional<int> own_descriptor(const fs::path& open_file) {
   std::error_code absent;
   if (!fs::equivalent(open_file.parent_path(), "/proc/self/fd", absent))
     return std::nullopt;
-  const auto text = open_file.filename().string();
-  int number = -1;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size())
-    return std::nullopt;
-  return number;
+  return number_from<int>(open_file.filename().native());
 }
 
 result<place> find(const fs::path& named) {

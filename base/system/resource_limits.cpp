@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <csignal>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -162,7 +161,7 @@ void on_terminate() {
                           ? exception_text()
                           : "std::terminate was called without an exception: a thread was "
                             "destroyed while it ran, or a pure virtual function was called");
-  std::signal(SIGABRT, SIG_DFL);
+  signal(SIGABRT, SIG_DFL);
   std::abort();
 }
 

@@ -50,10 +50,10 @@ std::uint64_t out_of_memory_kills();
 /// Writes one line about the end of the process, for a person.
 using last_line_writer = std::function<void(const std::string& why)>;
 
-/// From now on the process ends at once, with `status`, if memory cannot be allocated, or if
-/// starting_threads() or a function that is not caught lacks a thread. `write` gets one line that
-/// names the limits. After any other exception that is not caught, `write` gets its text, and the
-/// process aborts.
+/// From now on the process ends at once, with `status`, if memory cannot be allocated or a thread
+/// cannot start. A lack of threads is noticed in starting_threads(), or when its exception is not
+/// caught. `write` gets one line that names the limits. After any other exception that is not
+/// caught, `write` gets its text, and the process aborts.
 ///
 /// A process that went on without its memory or threads would leave others waiting. Code that could
 /// do with less memory ends too: it does not see the exception.

@@ -9,7 +9,7 @@ constexpr milliseconds fault_interval = 10ms;
 constexpr std::uint64_t absence_long_ms = 4000;
 /// No member is missed sooner.
 constexpr time_point silence_min = 1300ms;
-/// The user stops one job of each so many: some among faults, the others when all is quiet.
+/// The user stops one of this number of jobs: some among faults, the others when all is quiet.
 constexpr std::uint64_t jobs_per_stop = 8;
 constexpr time_point stop_interval = 50ms;
 

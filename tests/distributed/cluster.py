@@ -43,11 +43,6 @@ def count(plain, long):
     return long if IS_LONG else plain
 
 
-def long_only(case):
-    """Decorates a test that only `scripts/test --long` runs."""
-    return case if IS_LONG else None
-
-
 def poll(what, seconds, message, pause=0.02):
     """Waits until `what()` is true and returns its value. It counts looks, so that a machine that
     stalls costs one look."""

@@ -54,7 +54,7 @@ class EtcdTest(cluster.ClusterTest):
             killed = self.etcd.kill_leader("job")
             run.await_event("coordinator_back", 30, count)
             self.assertNotEqual(self.etcd.leader("job"), killed)
-            time.sleep(1)  # Deaths in short order would end the job.
+            time.sleep(1)  # Leaders without a finished batch would end the job.
         self.end(run, 60 + 8 * kills)
         pauses = sorted(x["recovered_ms"] for x in run.report["recoveries"])
         self.assertEqual(len(pauses), kills)

@@ -23,7 +23,7 @@ class ExactlyOnce(cluster.ClusterTest):
         run = self.start("--samples", samples, "--epochs", 1, *options)
         targets = ([("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
                    + [("server", i) for i in range(SERVERS)])
-        # The launcher gives up a process that dies often in short order.
+        # The launcher gives up a process that dies again and again before it has done any work.
         deaths_max = 4 if kills <= 4 * len(targets) else None
         self.survive_kills(run, kills, ELEMENTS, dice, (0.1, 1.6), lambda: dice.choice(targets),
                            deaths_max)

@@ -2,7 +2,6 @@
 import os
 import pathlib
 import re
-import socket
 
 import cluster
 
@@ -46,7 +45,6 @@ class MatrixFactorisation(ExampleTest):
         self.assertEqual(run.wait(20), status)
         self.assertRegex(run.err, f"^matrix_factorisation: .*{why}")
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
-
 
     def write_ratings(self, name, line="{}\t{}\t{}\t0\n", front="", items=0, users=0, value=None):
         """Writes 20 ratings of each of 20 users; returns the path."""
@@ -114,8 +112,7 @@ class OwnOptions(ExampleTest):
         self.assertIn("--bound is '2' here and was '1' in the record\n", replay.out)
 
     def test_join(self):
-        with socket.create_server(("127.0.0.1", 0)) as one:
-            where = "127.0.0.1:{}".format(one.getsockname()[1])
+        where = f"127.0.0.1:{cluster.free_port()}"
         main = self.start("--epochs", 1, "--listen", where, "--here", "worker:0,server:0")
         other = self.start("--epochs", 1, "--join", where, "--here", "worker:1", "--sigma", 5)
         self.assertEqual([main.wait(60), other.wait(60)], [0, 0])

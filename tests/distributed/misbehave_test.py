@@ -1,6 +1,6 @@
 """Checks runs whose user code misbehaves: each place where Troupe calls user code, times each way
-to misbehave, in each mode. No run hangs, no run ends with status 0 that is not done,
-and each failure names its cause.
+to misbehave, in each mode. No run hangs, no run ends with status 0 that is not done, and each
+failure names its cause.
 
 --table prints the outcome of each cell as Markdown.
 """

@@ -1,10 +1,10 @@
 // Runs the process of one rank of a job without servers (--sync allreduce).
 #pragma once
 
-#include "actors/graph/processes/child_command.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/plan.hpp"
+#include "actors/graph/processes/child_command.hpp"
 
 #include <string>
 

@@ -7,9 +7,6 @@
 #include "base/system/signals.hpp"
 #include "base/user_code.hpp"
 
-#include "fmt/format.h"
-
-#include <cstdio>
 #include <utility>
 
 namespace troupe {
@@ -60,7 +57,7 @@ void end_watch::look(slow_calls& calls) {
   const auto lines = calls.look(open, now);
   if (!worked_at_ || now - *worked_at_ > main_silence)
     for (const auto& line : lines)
-      fmt::print(stderr, "{}: {}\n", program_, printable(line));
+      write_without_waiting(program_ + ": " + printable(line)); // It holds the mutex.
   signal_watch::renew();
   const auto stops = signal_watch::stops();
   deadline_.signalled(stops.count, stops.last, now);

@@ -24,8 +24,8 @@ constexpr std::chrono::seconds hung_silence{20};
 constexpr std::chrono::seconds own_pause{2};
 // Messages that a coordinator sent before it died have arrived by then.
 constexpr std::chrono::milliseconds late_words{500};
-// Time for a coordinator to come and write it, if none answers; and, if no batch was trained yet,
-// time for one to receive the request.
+// Time for a coordinator to come and write the last checkpoint, if none answers; and, if no batch
+// was trained yet, time for one to receive the request.
 constexpr std::chrono::seconds stop_silence{5};
 constexpr std::chrono::seconds early_stop_silence{2};
 // Silence after which a failure ends the job, as no coordinator is there to end it.

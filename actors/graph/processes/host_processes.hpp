@@ -1,9 +1,9 @@
 // Runs the processes of this host while a job lasts, and kills those that hang or are in --kill.
 #pragma once
 
+#include "actors/graph/options/options.hpp"
 #include "actors/graph/processes/hung_processes.hpp"
 #include "actors/graph/processes/supervisor.hpp"
-#include "actors/graph/options/options.hpp"
 #include "actors/graph/worker_groups.hpp"
 #include "base/clock.hpp"
 #include "serialization/messages.hpp"

@@ -1,5 +1,6 @@
 #include "actors/graph/processes/notice_pipe.hpp"
 
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
 
 #include "fmt/format.h"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <optional>
 
@@ -38,9 +38,9 @@ std::string_view take_word(std::string_view& line) {
 }
 
 bool take_number(std::string_view& line, std::uint32_t& number) {
-  const auto word = take_word(line);
-  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return problem == std::errc{} && end == word.data() + word.size();
+  const auto taken = number_from<std::uint32_t>(take_word(line));
+  number = taken.value_or(0);
+  return taken.has_value();
 }
 
 std::optional<notice> parse_notice(std::string_view line) {

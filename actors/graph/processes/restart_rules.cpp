@@ -25,7 +25,7 @@ restart_decision restart_rules::ended(end_cause why, time_point now) {
     without_work_ = 0;
   else
     next = without_work();
-  if (next.too_often.empty() && std::ssize(crashes_) >= limits_.crashes_max)
+  if (!next.too_often && std::ssize(crashes_) >= limits_.crashes_max)
     next.too_often = fmt::format("{} times within {} s", crashes_.size(), limits_.window.count());
   return next;
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,14 +32,14 @@ struct restart_pauses {
 };
 
 struct restart_decision {
-  std::chrono::milliseconds pause{0}; ///< Until the next start.
-  std::string too_often{};            ///< "6 times ...": no further start; empty: a start follows.
+  std::chrono::milliseconds pause{0};     ///< Until the next start.
+  std::optional<std::string> too_often{}; ///< "6 times ...": no further start follows.
 };
 
 /// The rules for one process. A plain state machine.
 ///
 /// Invariants:
-/// (1) of `crashes_max` ends without work in a row, the last one is followed by no start.
+/// (1) no start follows the last one of `crashes_max` ends without work in a row.
 /// (2) ends by `killed` and `deposed` change nothing.
 class restart_rules {
 public:

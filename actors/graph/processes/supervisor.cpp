@@ -174,12 +174,12 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   if (may_end)
     return;
   const auto next = what.rules.ended(cause, now);
-  if (next.too_often.empty())
+  if (!next.too_often)
     what.start_at = now + next.pause;
   else
     end_restarts(
       who, what,
-      to_string(who) + " ended " + next.too_often + " (" + how + "): "
+      to_string(who) + " ended " + *next.too_often + " (" + how + "): "
         + (words.empty() ? "see " + log_path(options_.run_directory, who).string() : words));
 }
 
@@ -199,7 +199,7 @@ std::string supervisor::text_of_end(const process& what, int status) {
 void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
   what.start_at.reset();
   const auto next = what.rules.start_failed();
-  if (next.too_often.empty())
+  if (!next.too_often)
     what.start_at = now + next.pause;
   else
     end_restarts(who, what, to_string(who) + " cannot be started again: " + why.text);

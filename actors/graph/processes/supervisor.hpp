@@ -2,10 +2,10 @@
 // again. Only the launcher's main thread uses it; no actors, no threads.
 #pragma once
 
+#include "actors/graph/nodes/supervision.hpp"
 #include "actors/graph/processes/notice_board.hpp"
 #include "actors/graph/processes/notice_pipe.hpp"
 #include "actors/graph/processes/restart_rules.hpp"
-#include "actors/graph/nodes/supervision.hpp"
 #include "actors/process_name.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -90,7 +90,6 @@ private:
     pid_t pid = 0; ///< 0: not running.
     incarnation_id incarnation;
     int inherited = -1;
-    time_point started_at{0};
     off_t log_begin = 0; ///< Size of its log when it was started.
     std::optional<time_point> killed_at;
     std::optional<time_point> start_at;

@@ -137,7 +137,7 @@ certificate_ptr read_certificate(const std::string& text) {
   return certificate_ptr{PEM_read_bio_X509(reader_of(text).get(), nullptr, no_passphrase, nullptr)};
 }
 
-/// Describes contents that form no authority; returns an empty text if they form one.
+/// Describes contents that form no authority; returns nullopt if they form one.
 std::optional<std::string> fault_of(EVP_PKEY* key, X509* certificate) {
   if (key == nullptr && certificate == nullptr)
     return "neither a key nor a certificate";
