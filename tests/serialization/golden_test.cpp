@@ -66,6 +66,7 @@ std::vector<std::pair<std::string, job_spec>> golden_jobs() {
           {"job_durable", golden_durable_job()},
           {"job_ftrl", golden_ftrl_job()},
           {"job_function", golden_function_job()},
+          {"job_stale", golden_stale_job()},
           {"job_frozen", golden_frozen_job()}};
 }
 
