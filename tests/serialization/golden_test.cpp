@@ -67,9 +67,8 @@ std::vector<std::pair<std::string, job_spec>> golden_jobs() {
           {"job_ftrl", golden_ftrl_job()},
           {"job_function", golden_function_job()},
           {"job_frozen", golden_frozen_job()},
-          {"job_own", golden_own_job()}};
-          {"job_stale", golden_stale_job()},
-          {"job_frozen", golden_frozen_job()}};
+          {"job_own", golden_own_job()},
+          {"job_stale", golden_stale_job()}};
 }
 
 } // namespace
