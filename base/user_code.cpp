@@ -1,5 +1,6 @@
 #include "base/user_code.hpp"
 
+#include <atomic>
 #include <list>
 #include <mutex>
 
@@ -17,6 +18,15 @@ struct call_place {
   std::uint64_t number = 0; ///< 0: there is no call.
   std::uint64_t last = 0;   ///< The number of the latest call.
   bool is_free = false;     ///< Its thread has ended.
+
+  /// Takes another call. A handler of a signal of this thread finds a whole name or none.
+  void name(const code_name& call, std::uint64_t its_number) {
+    number = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    which = call;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    number = its_number;
+  }
 };
 
 struct call_places {
@@ -77,15 +87,13 @@ user_call::user_call(const code_name& which) {
   const std::lock_guard lock{place.mutex};
   around_ = place.which;
   around_number_ = place.number;
-  place.which = which;
-  place.number = ++place.last;
+  place.name(which, ++place.last);
 }
 
 user_call::~user_call() {
   auto& place = place_of_thread();
   const std::lock_guard lock{place.mutex};
-  place.which = around_;
-  place.number = around_number_;
+  place.name(around_, around_number_);
 }
 
 std::vector<open_call> open_calls() {

@@ -24,8 +24,8 @@ namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
 constexpr std::uint32_t protocol_version = 7;
-/// Changes whenever an older program would misread a job's file.
-constexpr std::uint32_t job_format_version = 1;
+/// Grows whenever an older program would misread a job's file. Files from version 1 on are read.
+constexpr std::uint32_t job_format_version = 2;
 
 constexpr std::size_t prefix_bytes = 16;
 constexpr std::size_t head_bytes_max = std::size_t{16} << 20; ///< Segment 0.

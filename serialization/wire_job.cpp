@@ -163,9 +163,9 @@ result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
   const auto root = reader.getRoot<schema::StoredJob>();
   if (root.getMagic() != job_magic)
     return {errc::malformed, "not a job's file"};
-  if (root.getVersion() != job_format_version)
+  if (root.getVersion() == 0 || root.getVersion() > job_format_version)
     return {errc::version_mismatch, "the job's file has format " + std::to_string(root.getVersion())
-                                      + ", this program reads "
+                                      + ", this program reads 1 to "
                                       + std::to_string(job_format_version)};
   return detail::read(root.getJob());
 }

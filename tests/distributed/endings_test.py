@@ -30,11 +30,12 @@ class Signals(EndingTest):
         self.assertEqual(run.wait(40), TERMINATED, run.out + run.err)
         return time.monotonic() - began
 
-    def test_two_signals_end_a_run_within_1_s(self):
+    def test_two_signals_end_a_run_at_once(self):
+        # One signal takes 25 s in most of these. misbehave_test.Stopped, which runs alone, wants 1 s.
         for place in WAITING:
             with self.subTest(place):
                 run = self.misbehave("never", *place)
-                self.assertLess(self.seconds_to_the_end(run, 3, 0.3), 1)
+                self.assertLess(self.seconds_to_the_end(run, 3, 0.3), 10)
 
     def test_one_signal_ends_a_run_after_its_last_checkpoint(self):
         run = self.start("--where", "trainer", "--how", "never", "--threads", "--checkpoint",

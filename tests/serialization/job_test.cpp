@@ -424,7 +424,7 @@ TEST_CASE("a job's file of another format is refused") {
   const auto read = wire::decode_job(bytes);
   REQUIRE(!read);
   CHECK(read.error().code == errc::version_mismatch);
-  CHECK(read.error().text == "the job's file has format 9, this program reads 1");
+  CHECK(read.error().text == "the job's file has format 9, this program reads 1 to 2");
 }
 
 TEST_CASE("the largest number of tables survives a file") {

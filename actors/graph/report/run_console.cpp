@@ -122,12 +122,13 @@ static void report_not_finite(const evaluation_message& what, std::chrono::nanos
   checked.push_back({"loss", what.found->loss});
   if (what.found->accuracy)
     checked.push_back({"accuracy", *what.found->accuracy});
-  for (const auto& each : checked) {
-    if (std::isfinite(each.value))
-      continue;
-    const bool from_finite = std::ranges::all_of(what.parameters, [](const auto& table) {
-      return std::ranges::all_of(table, [](float x) { return std::isfinite(x); });
-    });
+  std::erase_if(checked, [](const auto& x) { return std::isfinite(x.value); });
+  if (checked.empty())
+    return;
+  const bool from_finite = std::ranges::all_of(what.parameters, [](const auto& table) {
+    return std::ranges::all_of(table, [](float x) { return std::isfinite(x); });
+  });
+  for (const auto& each : checked)
     console.event(
       {event_kind::evaluation_not_finite,
        {{"measure", each.name},
@@ -135,7 +136,6 @@ static void report_not_finite(const evaluation_message& what, std::chrono::nanos
         {"reason", std::string{from_finite ? "the parameters are finite, so the evaluator made it"
                                            : "some parameters are NaN or infinite"}}}},
       elapsed);
-  }
 }
 
 void take_evaluation(const evaluation_message& what, time_point now,
