@@ -90,7 +90,7 @@ constexpr std::array<kind_description, event_kinds> kinds{{
   {event_kind::evaluated, "evaluated", ""},
   {event_kind::evaluation_failed, "evaluation_failed", "no evaluation: {reason}"},
   {event_kind::evaluation_not_finite, "evaluation_not_finite",
-   "the {measure} of the evaluation is {value}: {reason}"},
+   "test {measure} is {value}: {reason}"},
   {event_kind::process_ended, "process_ended", "the process of {member} ended: {reason}"},
   {event_kind::process_hung, "process_hung", "{member} hangs: killing it"},
   {event_kind::kill_injected, "kill_injected", "killing {member}"},

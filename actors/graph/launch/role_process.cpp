@@ -335,15 +335,18 @@ int run_child(const child_identity& who, const run_options& options,
               const rank_runner& run_rank) {
   show_name(process_of(who.self));
   const process_voice voice{who, options};
-  tell_slow_calls(process_of(who.self), voice.waits(), voice.log());
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     voice.give_up(cluster.error().text);
   if (auto has = check_functions(cluster->job, functions); !has)
     voice.give_up(has.error().text);
+  const bool is_worker = who.self.role == role::worker;
+  const bool has_keeper = who.self.role == role::server && cluster->job.own_store;
+  const bool has_function = std::ranges::any_of(
+    cluster->job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
+  if (is_worker || has_keeper || has_function) // Other processes call no code of the program.
+    tell_slow_calls(process_of(who.self), voice.waits(), voice.log());
   try {
-    const bool is_worker = who.self.role == role::worker;
-    const bool has_keeper = who.self.role == role::server && cluster->job.own_store;
     auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what)
       take_checksums(*what, cluster->job);

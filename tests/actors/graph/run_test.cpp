@@ -93,8 +93,8 @@ TEST_CASE("a figure of an evaluation that is not finite is named, with its cause
   g.add("test", evaluate{[] { return std::make_unique<spoiled>(); }}).into(model);
   REQUIRE(run(g, how));
   const std::string cause = ": the parameters are finite, so the evaluator made it";
-  CHECK(std::ranges::count(lines, "the share of the evaluation is NaN" + cause) >= 1);
-  CHECK(std::ranges::count(lines, "the ratio of the evaluation is infinite" + cause) >= 1);
+  CHECK(std::ranges::count(lines, "test share is NaN" + cause) >= 1);
+  CHECK(std::ranges::count(lines, "test ratio is infinite" + cause) >= 1);
 }
 
 TEST_CASE("a graph without an evaluator has its values in the end") {
