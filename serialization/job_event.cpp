@@ -102,8 +102,7 @@ constexpr std::array<kind_description, event_kinds> kinds{{
   {event_kind::coordinator_answers, "coordinator_answers", "the coordinator answers again"},
   {event_kind::coordinator_hung, "coordinator_hung", "the coordinator hangs: killing it"},
   {event_kind::coordinator_back, "coordinator_back", "coordinator back"},
-  {event_kind::stopping, "stopping",
-   "stopping after a final checkpoint; press Ctrl-C again to stop now"},
+  {event_kind::stopping, "stopping", "stopping; press Ctrl-C again to stop at once"},
 }};
 
 consteval bool is_in_order() {

@@ -9,7 +9,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -26,16 +28,33 @@ constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 int pipe_ends[2] = {-1, -1};
 std::array<struct sigaction, watched.size()> found_actions;
 std::atomic<int> stop_count = 0, last_stop = 0;
+std::atomic<std::int64_t> last_stop_ms = 0;
+
+/// Programs such as timeout(1) send a signal to a process, and at once again to its group: one
+/// request of a user.
+constexpr std::int64_t repeat_ms = 100;
 
 std::mutex watch_mutex;
 bool is_watched = false; ///< A signal_watch exists.
 
+/// Returns whether a request to stop repeats the one before it. Async-signal-safe.
+bool is_repeat(int number) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto now_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  const auto passed_ms = now_ms - last_stop_ms.exchange(now_ms);
+  return last_stop.exchange(number) == number && passed_ms < repeat_ms && stop_count > 0;
+}
+
 void on_signal(int number) {
+  const auto saved = errno;
   if (number != SIGCHLD) {
-    last_stop = number;
+    if (is_repeat(number)) {
+      errno = saved;
+      return;
+    }
     ++stop_count;
   }
-  const auto saved = errno;
   const auto byte = static_cast<unsigned char>(number);
   // A full pipe wakes the waiting thread anyway.
   [[maybe_unused]] const auto written = write(pipe_ends[1], &byte, 1);

@@ -28,19 +28,20 @@ constexpr std::size_t columns_wanted = 3;
 constexpr const char* wanted = " in `user item rating`, the columns that are wanted, between tabs, "
                                "blanks, commas or ::";
 
-/// Returns the text between the columns of a line: "::" (MovieLens 1M), a comma, or tabs and
-/// blanks, which are one.
+/// Returns the text between the columns of a line: "::" (MovieLens 1M), a tab, a comma, or blanks.
+/// Several blanks are one; between two of the others a column is missing.
 std::string_view separator_of(std::string_view line) {
-  return line.find("::") != std::string_view::npos  ? "::"
-         : line.find(',') != std::string_view::npos ? ","
-                                                    : " \t";
+  for (const std::string_view each : {"::", "\t", ","})
+    if (line.find(each) != std::string_view::npos)
+      return each;
+  return " ";
 }
 
 /// Returns the first three columns of a line; missing ones are empty.
 std::array<std::string_view, columns_wanted> columns_of(std::string_view line,
                                                         std::string_view separator) {
   std::array<std::string_view, columns_wanted> columns;
-  const bool is_blank = separator == " \t";
+  const bool is_blank = separator == " ";
   for (auto& column : columns) {
     if (is_blank)
       line.remove_prefix(std::min(line.find_first_not_of(separator), line.size()));
@@ -111,7 +112,7 @@ private:
         words, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
     };
     if (names(columns[0], {"item", "movie", "rating"}) || names(columns[1], {"user", "rating"})
-        || names(columns[2], {"user", "item", "movie", "time"}))
+        || (names(columns[2], {"user", "item", "movie", "time"}) && !names(columns[2], {"rating"})))
       return "the columns are " + troupe::quote(columns[0]) + ", " + troupe::quote(columns[1])
              + " and " + troupe::quote(columns[2]) + wanted;
     return std::nullopt;

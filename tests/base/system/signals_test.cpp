@@ -91,6 +91,18 @@ TEST_CASE("requests_to_end_are_counted_and_other_signals_are_not") {
   CHECK(signal_watch::stops().last == SIGTERM);
 }
 
+TEST_CASE("a_signal_that_is_sent_again_at_once_is_one_request") {
+  signal_watch signals;
+  for (int i = 0; i < 3; ++i) // As timeout(1) does: to the process, and to its group.
+    raise(SIGTERM);
+  CHECK(signal_watch::stops().count == 1);
+  CHECK(signals.wait(0ms) == SIGTERM);
+  CHECK_FALSE(signals.wait(120ms));
+  raise(SIGTERM);
+  CHECK(signal_watch::stops().count == 2);
+  CHECK(signals.wait(0ms) == SIGTERM);
+}
+
 TEST_CASE("handlers_that_other_code_replaced_are_set_again") {
   {
     signal_watch signals;
