@@ -325,6 +325,11 @@ class Result(unittest.TextTestResult):
         super().addFailure(test, err)
         self.tell(test)
 
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.tell(test)
+
     def addError(self, test, err):
         super().addError(test, err)
         self.tell(test)

@@ -228,7 +228,9 @@ class OtherWays(GraphTest):
                                       name=graph + mode)
                     self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}", run.out)
                     if graph in ("stage", "raw"):
-                        self.assertEqual(run.report["counts"], {"halves.pushes": 500})
+                        pushes = run.report["counts"]["halves.pushes"]
+                        # At the end an idle thread may compute a batch that another one has open.
+                        self.assertIn(pushes, range(500, 501 if mode == "--simulate" else 600))
                     if graph == "own-store":
                         self.assertEqual(run.report["counts"], {"sums.batches": 500})
                     if graph == "device-reducer" and mode == "--threads":
