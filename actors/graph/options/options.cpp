@@ -203,15 +203,9 @@ bool run_options::needs_run_directory() const {
 }
 
 any_store run_options::store(std::vector<table_spec> tables) const {
-  auto settled = optimizer;
-  // ftrl's state depends on its rate; a server function gets the staleness, and may use it itself.
-  if (sync.has_stale_steps() && settled.kind != optimizer_kind::ftrl
-      && settled.kind != optimizer_kind::user && settled.full_rate_staleness == 0
-      && !given.contains("--staleness-lr"))
-    settled.full_rate_staleness = full_rate_staleness_default;
   for (auto& table : tables) {
     table.sync = sync;
-    table.optimizer = settled;
+    table.optimizer = optimizer;
   }
   if (allreduce)
     return all_reduce{std::move(tables), servers.checkpoints};
@@ -314,6 +308,17 @@ static void declare_reading(CLI::App& job, run_options& options) {
     ->capture_default_str();
 }
 
+/// Sets what a command line leaves open. A program that makes its own options has full rates.
+static void settle_staleness(run_options& options) {
+  auto& optimizer = options.optimizer;
+  // ftrl's state depends on its rate; a server function gets the staleness, and may use it itself.
+  const bool may_lower =
+    optimizer.kind != optimizer_kind::ftrl && optimizer.kind != optimizer_kind::user;
+  if (options.sync.has_stale_steps() && may_lower && optimizer.full_rate_staleness == 0
+      && !options.given.contains("--staleness-lr"))
+    optimizer.full_rate_staleness = full_rate_staleness_default;
+}
+
 static void declare_limits(CLI::App& job, optimizer_spec& optimizer) {
   job.add_option("--clip-norm", optimizer.clip_norm, "Largest gradient norm; 0: off")
     ->check(zero_or_above)
@@ -326,7 +331,9 @@ static void declare_limits(CLI::App& job, optimizer_spec& optimizer) {
                 "asp, ssp: the staleness up to which an update has the full --lr; above it, the "
                 "rate is --lr times this / staleness; 0: off")
     ->check(zero_or_above)
-    ->default_str(fmt::format("{}; with ftrl 0", full_rate_staleness_default));
+    ->default_str(fmt::format("{}; with ftrl 0", optimizer.full_rate_staleness > 0
+                                                   ? optimizer.full_rate_staleness
+                                                   : full_rate_staleness_default));
 }
 
 void declare(CLI::App& app, run_options& options) {
@@ -538,6 +545,7 @@ void declare(CLI::App& app, run_options& options) {
         for (const auto* option : group->get_options())
           if (option->count() > 0)
             options.given.insert(option->get_name());
+      settle_staleness(options);
     });
 }
 

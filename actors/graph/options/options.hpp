@@ -45,8 +45,8 @@ struct named_process {
 /// Most workers of a process: this many can die at once without a death being forgotten.
 constexpr std::uint32_t workers_per_process_max = 32;
 
-/// The full_rate_staleness of the tables of store() in asp and ssp, unless the command line or the
-/// program has another one. Chosen by bench/training/staleness.py (docs/figures.md).
+/// The full_rate_staleness that a command line has in asp and ssp, unless it or the program's
+/// defaults have another one. Chosen by bench/training/staleness.py (docs/figures.md).
 constexpr float full_rate_staleness_default = 4.0f;
 
 enum class run_mode {
@@ -64,8 +64,7 @@ struct run_options {
   reduce reducer;
   compress codec;
   consistency sync{consistency_mode::asp, 0}; ///< Consistency of the tables of store().
-  /// Optimiser of the tables of store(), which have full_rate_staleness_default where this has 0.
-  optimizer_spec optimizer;
+  optimizer_spec optimizer;                   ///< Optimiser of the tables of store().
   /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
   bool allreduce = false;
 

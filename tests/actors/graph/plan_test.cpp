@@ -559,6 +559,7 @@ TEST_CASE("a_trainer_takes_local_steps_of_the_jobs_batches_before_its_push_funct
 
 TEST_CASE("a_plan_says_what_it_promises") {
   run_options options;
+  options.optimizer.full_rate_staleness = 4;
   options.servers.replicas = 2;
   options.codec.pushes[""] = {encoding::topk, 0.01};
   graph g;

@@ -11,8 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Returns the options that a command line gives; throws the errors of the parse.
-run_options parsed(std::vector<std::string> words) {
-  run_options options;
+run_options parsed(std::vector<std::string> words, run_options options = {}) {
   CLI::App app;
   declare(app, options);
   std::reverse(words.begin(), words.end());
@@ -509,11 +508,12 @@ TEST_CASE("tables_of_the_command_line_have_a_lower_rate_for_stale_steps_unless_i
     const auto store = parsed(words).store({{}});
     CHECK(store.tables()[0].optimizer.full_rate_staleness == expected);
   }
-  run_options defaults;
-  defaults.optimizer.full_rate_staleness = 2;
-  CHECK(defaults.store({{}}).tables()[0].optimizer.full_rate_staleness == 2);
-  defaults.optimizer = {.kind = optimizer_kind::user, .function = "mean/1"};
-  CHECK(defaults.store({{}}).tables()[0].optimizer.full_rate_staleness == 0);
+  run_options of_program;
+  CHECK(of_program.store({{}}).tables()[0].optimizer.full_rate_staleness == 0);
+  of_program.optimizer.full_rate_staleness = 2;
+  CHECK(parsed({}, of_program).optimizer.full_rate_staleness == 2);
+  of_program.optimizer = {.kind = optimizer_kind::user, .function = "mean/1"};
+  CHECK(parsed({}, of_program).optimizer.full_rate_staleness == 0);
 }
 
 } // namespace options_test
