@@ -308,6 +308,13 @@ static void declare_reading(CLI::App& job, run_options& options) {
     ->capture_default_str();
 }
 
+/// Notes which options of a group the command line had.
+static void note_options(const CLI::App& group, run_options& options) {
+  for (const auto* option : group.get_options())
+    if (option->count() > 0)
+      options.given.insert(option->get_name());
+}
+
 /// Sets what a command line leaves open. A program that makes its own options has full rates.
 static void settle_staleness(run_options& options) {
   auto& optimizer = options.optimizer;
@@ -542,9 +549,7 @@ void declare(CLI::App& app, run_options& options) {
   app.parse_complete_callback(
     [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, faults}, &options] {
       for (const auto* group : groups)
-        for (const auto* option : group->get_options())
-          if (option->count() > 0)
-            options.given.insert(option->get_name());
+        note_options(*group, options);
       settle_staleness(options);
     });
 }

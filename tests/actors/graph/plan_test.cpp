@@ -651,7 +651,6 @@ TEST_CASE("frozen_tables_have_no_optimizer_and_the_sync_of_those_that_learn") {
   REQUIRE(made);
   CHECK(made->job.tables[0].optimizer == optimizer_spec{});
   CHECK(made->job.tables[0].sync == options.sync);
-  options.optimizer.full_rate_staleness = full_rate_staleness_default;
   CHECK(made->job.tables[1].optimizer == options.optimizer);
   CHECK(made->options.sync == options.sync);
   CHECK(to_text(*made).find("2 tables, 8 floats, 1 frozen, ssp:3") != std::string::npos);

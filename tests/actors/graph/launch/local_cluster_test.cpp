@@ -122,9 +122,7 @@ TEST_CASE("every_batch_is_applied_exactly_once") {
   const auto lr = 0.5f;
   for (const auto mode : {consistency_mode::asp, consistency_mode::ssp, consistency_mode::bsp}) {
     CAPTURE(to_string(consistency{mode, 0}));
-    auto options = options_of({mode, 0});
-    if (options.sync.has_stale_steps())
-      options.given.insert("--staleness-lr"); // Each step has the full rate.
+    const auto options = options_of({mode, 0});
     // bsp takes a step with the mean of the workers' gradients.
     const auto share =
       mode == consistency_mode::bsp ? static_cast<float>(options.workers.count) : 1.0f;
@@ -141,7 +139,6 @@ TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
   const storage::temporary_directory folder;
   auto options = options_of({consistency_mode::asp, 0});
   options.servers.checkpoints.interval = 10ms;
-  options.given.insert("--staleness-lr"); // Each step has the full rate.
   CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
   CHECK(storage::last_number(folder.path()) > 0);
   options.resume = true;
