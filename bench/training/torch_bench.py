@@ -282,7 +282,7 @@ def measure(asked, home):
         print(f"left out: {', '.join(PARTS)}: no PyTorch (python3-torch)", file=sys.stderr)
     write_samples(home, asked.samples)
     for batch in asked.batch:
-        before = machine_load.busy_processors()
+        load_before = machine_load.busy_processors()
         rates, seconds = {x: [] for x in names}, {x: [] for x in names}
         for turn in range(asked.rounds):
             for i in range(len(names)):
@@ -290,7 +290,7 @@ def measure(asked, home):
                 before = cpu_seconds()
                 rates[name].append(CONTESTANTS[name](name, batch, asked, home))
                 seconds[name].append(cpu_seconds() - before)
-        load = {"load_before": before, "load_after": machine_load.busy_processors()}
+        load = {"load_before": load_before, "load_after": machine_load.busy_processors()}
         show(batch, rates, seconds, load, asked)
 
 
