@@ -263,7 +263,8 @@ def show(batch, rates, seconds, load, asked):
         if asked.json:
             row = {"contestant": name, "batch": batch, "rounds": asked.rounds,
                    "samples_s": statistics.median(rates[name]), "samples_s_min": min(rates[name]),
-                   "samples_s_max": max(rates[name]), "cpu_s": statistics.median(seconds[name]), **load}
+                   "samples_s_max": max(rates[name]), "cpu_s": statistics.median(seconds[name]),
+                   **load}
             for other, values in against.items():
                 if values:
                     row["ratio_to_" + other] = statistics.median(values)
