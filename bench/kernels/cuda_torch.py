@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Measures PyTorch's operations on a CUDA device, to compare them with cuda_bench.
 
-usage: bench/kernels/cuda_torch.py
+usage: bench/kernels/cuda_torch.py [--any-load]
 
 64 Mi floats; GB/s counts bytes read and bytes written, each array once, as cuda_bench --full does.
-Each figure is the median (least .. greatest) of 21 rounds.
+Each figure is the median (least .. greatest) of 21 rounds. Behind it is the load: how many
+processors were busy before and after.
 """
+import argparse
+import pathlib
 import statistics
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import machine_load  # noqa: E402
 
 try:
     import torch
@@ -19,6 +25,7 @@ ROUNDS, CALLS = 21, 10
 
 
 def measure(name, floats_moved, call):
+    load_before = machine_load.busy_processors()
     call()
     rates = []
     for _ in range(ROUNDS):
@@ -29,8 +36,9 @@ def measure(name, floats_moved, call):
         end.record()
         torch.cuda.synchronize()
         rates.append(4e-6 * floats_moved * COUNT * CALLS / begin.elapsed_time(end))
-    print(f"{name:16} {statistics.median(rates):7.1f} ({min(rates):.1f} .. {max(rates):.1f})",
-          flush=True)
+    load = {"load_before": load_before, "load_after": machine_load.busy_processors()}
+    print(f"{name:16} {statistics.median(rates):7.1f} ({min(rates):.1f} .. {max(rates):.1f}); "
+          f"{machine_load.text(load)}", flush=True)
 
 
 def measure_step(name, state_per_weight, make, **options):
@@ -41,9 +49,13 @@ def measure_step(name, state_per_weight, make, **options):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    machine_load.declare(parser)
+    asked = parser.parse_args()
     if not torch.cuda.is_available():
         print("not run on a GPU: PyTorch finds no CUDA device")
         return
+    machine_load.require_quiet_machine(asked.any_load)
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, GB/s")
     x, y, z = (torch.rand(COUNT, device="cuda") - 0.5 for _ in range(3))
     halves = torch.empty(COUNT, device="cuda", dtype=torch.float16)
