@@ -58,7 +58,7 @@ public:
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
-    required(check_outputs(options_, plan_.files));
+    require_outputs(plan_);
     started_at_ = steady_now();
     try {
       const auto status = train();

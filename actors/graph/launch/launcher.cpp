@@ -95,8 +95,7 @@ public:
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
-    if (is_main())
-      required(check_outputs(options_, plan_.files));
+    require_outputs(plan_);
     certificates_ = required(load_certificates(options_));
     if (is_simulated())
       simulation_.emplace(system_, job_.seed);
