@@ -1,4 +1,4 @@
-// Explains command lines that CLI11 cannot parse.
+// Explains command lines that CLI11 cannot parse, and checks values.
 #pragma once
 
 #include "base/near_name.hpp"
@@ -19,6 +19,11 @@ namespace troupe {
 inline std::string proposal(std::string_view word, std::span<const std::string> names) {
   const auto near = near_name(word, names);
   return near.empty() ? "" : "; did you mean " + quote(near) + "?";
+}
+
+/// Says why a text names no file or directory; empty: it names one.
+inline std::string is_path(const std::string& text) {
+  return text.empty() ? "the name of the file or directory is empty" : "";
 }
 
 /// Returns the options of `app` and of its groups that its help names, each with its dashes.

@@ -1,4 +1,5 @@
-// Names what takes the lines of a log. It compiles faster than base/log.hpp.
+// Declares `log_sink`, a function that receives the lines of a log. This header compiles faster
+// than base/log.hpp.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "actors/transport/streams/socket_address.hpp"
 #include "actors/transport/streams/role_names.hpp"
 #include "actors/transport/streams/tls_context.hpp"
+#include "base/command_line.hpp"
 #include "base/quote.hpp"
 #include "base/system/file.hpp"
 #include "base/system/output_file.hpp"
@@ -219,6 +220,7 @@ command certs_command(CLI::App& app) {
   auto* words = app.add_subcommand("certs", "Makes the certificates for --tls: a private authority "
                                             "for one job, and a certificate and key for each role");
   words->add_option("--out", options->directory, "Directory for them (mode 0700; keys are 0600)")
+    ->check(is_path)
     ->required();
   words
     ->add_option("--hosts", options->hosts,
@@ -241,9 +243,11 @@ command certs_command(CLI::App& app) {
       },
       "The roles: coordinator, server, worker, observer (default: all)")
     ->delimiter(',');
-  words->add_option("--ca", options->authority,
-                    "File that keeps the authority with its key, for more certificates later; it "
-                    "is made where it is missing (default: its key is forgotten)");
+  words
+    ->add_option("--ca", options->authority,
+                 "File that keeps the authority with its key, for more certificates later; it "
+                 "is made where it is missing (default: its key is forgotten)")
+    ->check(is_path);
   words->add_flag("--force", options->replace, "Replace files that exist");
   return {words, [options]() -> result<void> {
             const auto lines = make_certificates(*options);

@@ -28,6 +28,7 @@ namespace troupe {
 int run_commands(int argc, char** argv) {
   CLI::App app{"Tools for jobs of Troupe.", "troupe"};
   format_help(app);
+  declare_version(app);
   app.require_subcommand(1);
   const std::vector<command> commands{certs_command(app),  add_command(app),   drain_command(app),
                                       record_command(app), scrub_command(app), sim_command(app),

@@ -2,6 +2,7 @@
 
 #include "actors/graph/launch/job_client.hpp"
 #include "actors/graph/options/options.hpp"
+#include "base/command_line.hpp"
 #include "base/quote.hpp"
 #include "base/system/signals.hpp"
 #include "cli/resize_monitor.hpp"
@@ -80,9 +81,12 @@ command make_command(CLI::App& app, const std::string& name, const std::string& 
                      const std::shared_ptr<resize_options>& options) {
   auto* words = app.add_subcommand(name, description);
   words->add_option("RUN_DIRECTORY", options->run_directory, "The run directory of the job")
+    ->check(is_path)
     ->required();
-  words->add_option("--tls", options->tls_directory,
-                    "Certificates of a job on another host (observer.pem and its key)");
+  words
+    ->add_option("--tls", options->tls_directory,
+                 "Certificates of a job on another host (observer.pem and its key)")
+    ->check(is_path);
   words->add_option("--timeout", options->timeout, "Seconds to wait until it is done")
     ->check(CLI::Range(1, 1'000'000).description("1..1000000"))
     ->capture_default_str();

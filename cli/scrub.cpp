@@ -1,5 +1,6 @@
 #include "cli/scrub.hpp"
 
+#include "base/command_line.hpp"
 #include "storage/checkpoint_directory.hpp"
 
 #include "CLI/CLI.hpp"
@@ -61,6 +62,7 @@ command scrub_command(CLI::App& app) {
   auto* const words =
     app.add_subcommand("scrub", "Reads the checkpoints of a run again, and says which are good");
   words->add_option("DIR", *directory, "The run's directory, or that of its checkpoints")
+    ->check(is_path)
     ->required();
   return {words, [directory] { return scrub_checkpoints(*directory); }};
 }

@@ -68,7 +68,7 @@ troupe_fuzz_sources("#include \"fmt/" base/*.cpp base/system/*.cpp)
 list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/base/system/resource_limits.cpp) # Named threads need it.
 troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
-  foreach(name IN ITEMS tensor_file regular_file detail/npy detail/npz detail/safetensors
+  foreach(name IN ITEMS tensor_file regular_file file_content detail/npy detail/npz detail/safetensors
                         detail/safetensors_header detail/tensor_bytes)
     list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/storage/${name}.cpp)
   endforeach()

@@ -29,7 +29,7 @@ constexpr std::array<kind_description, event_kinds> kinds{{
   {event_kind::launcher_failed, "launcher_failed", "a joined launcher gave up: {reason}"},
   {event_kind::member_joined, "member_joined", "{member} joined"},
   {event_kind::member_rejoined, "member_rejoined", "{member} rejoined"},
-  {event_kind::members_missing, "members_missing", "waiting for {members}"},
+  {event_kind::members_missing, "members_missing", "the job waits for {members}"},
   {event_kind::training_started, "training_started", "training with {workers:worker}"},
   {event_kind::batches_applied, "batches_applied", "all {batches} batches are applied"},
   {event_kind::stop_requested, "stop_requested", "stopping on request"},

@@ -23,12 +23,4 @@ std::optional<std::string> other_than_file(const fs::path& path) {
   return std::nullopt;
 }
 
-std::optional<std::string> pointer_to_file(std::string_view bytes) {
-  if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
-    return "a git-lfs pointer, not the file itself: fetch that with git lfs pull";
-  if (bytes.starts_with("/annex/objects/"))
-    return "a git-annex pointer, not the file itself: fetch that with git annex get";
-  return std::nullopt;
-}
-
 } // namespace troupe::storage

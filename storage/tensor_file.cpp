@@ -7,10 +7,12 @@
 #include "storage/detail/npz.hpp"
 #include "storage/detail/safetensors.hpp"
 #include "storage/detail/tensor_bytes.hpp"
+#include "storage/file_content.hpp"
 #include "storage/regular_file.hpp"
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 namespace troupe::storage {
@@ -39,6 +41,21 @@ result<std::string> encode_npy(const std::vector<tensor>& tensors) {
                                       + std::to_string(tensors.size())};
   std::string bytes = detail::npy_head(tensors[0].shape);
   return bytes += detail::bytes_of_values(tensors[0]);
+}
+
+/// Returns what a file that is not of its extension's format seems to be; nullopt if that is
+/// unknown.
+std::optional<std::string> other_content(const fs::path& extension, std::string_view bytes) {
+  if (bytes.empty())
+    return "empty";
+  const auto found = content_of(bytes.substr(0, file_head_bytes));
+  if (!found)
+    return std::nullopt;
+  const bool is_right = extension == ".npz"
+                          ? found->format == file_format::npz || found->format == file_format::zip
+                        : extension == ".npy" ? found->format == file_format::npy
+                                              : found->format == file_format::safetensors;
+  return is_right ? std::nullopt : std::optional{found->text()};
 }
 
 result<tensor> decode_npy(std::string name, std::string_view bytes) {
@@ -86,8 +103,6 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
   const auto extension = file.extension();
   if (!is_known(extension))
     return unknown_extension(file);
-  if (const auto pointer = pointer_to_file(bytes))
-    return {errc::malformed, file.string() + " is " + *pointer};
   auto tensors = [&]() -> result<std::vector<tensor>> {
     if (extension == ".npz")
       return detail::decode_npz(bytes, wants);
@@ -98,6 +113,11 @@ result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_vie
       return one.error();
     return std::vector<tensor>{std::move(*one)};
   }();
+  // A sound file may begin like one of another format, so this comes after the attempt.
+  const bool is_doubtful = tensors ? tensors->empty() : tensors.error().code == errc::malformed;
+  if (is_doubtful)
+    if (const auto content = other_content(extension, bytes))
+      return {errc::malformed, file.string() + " is " + *content};
   if (!tensors)
     return in_file(tensors.error(), file);
   for (tensor& one : *tensors) {

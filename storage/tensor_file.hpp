@@ -46,10 +46,11 @@ using tensor_filter =
 /// Returns tensors in the file's order. A tensor for which `wants` is false has no values; those of
 /// a .npz are never unpacked into the memory. A .npy's tensor has the file's stem as its name.
 /// Values that are f64, f16, bf16 or big-endian become f32. With `wants`, a member of a .npz that
-/// is no .npy is left out. A tensor that cannot be read is then no error: it has the reason as
-/// `unread`, and may lack its shape. Errors: invalid_argument (extension; a value too large for
-/// f32; dtype other than a float, Fortran order, encryption), malformed (also a pointer of git-lfs
-/// in place of the file), damaged (checksum of a .npz member), io_failed.
+/// is no .npy is left out. A tensor that cannot be read, or that a .npz has twice, is then no
+/// error: it has the reason as `unread`, and may lack its shape. Errors: invalid_argument
+/// (extension; a value too large for f32; dtype other than a float, Fortran order, encryption),
+/// malformed (names the content if it is of another format), damaged (checksum of a .npz member),
+/// io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file,
                                          const tensor_filter& wants = {});
 

@@ -4,18 +4,27 @@
 #include "actors/graph/options/options.hpp"
 #include "base/error.hpp"
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace troupe {
 
 struct plan; // actors/graph/plan.hpp
 
+/// A part of a graph that has options, such as its servers or its codec.
+struct option_holder {
+  /// Returns the reason why the graph has no such part for the options; nullopt if it has one.
+  std::optional<std::string> (*why_missing)(const run_options& asked, const plan& made);
+  /// Returns its name in messages, "the servers of model".
+  std::string (*name)(const plan& made);
+};
+
 /// An option and its holder.
 struct option_field {
   std::string_view option; ///< The first of its names.
-  std::string_view holder; ///< "servers", "checkpoints", "tables", "workers", "reduce", "compress".
-  std::string_view field;  ///< The field of the holder.
+  const option_holder* holder;
   /// Returns whether the graph's holder has the value of the command line.
   bool (*held)(const run_options& asked, const plan& made);
 };

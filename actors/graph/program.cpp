@@ -15,6 +15,7 @@
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
+#include "base/number_fit.hpp"
 #include "base/number_from.hpp"
 #include "base/quote.hpp"
 #include "base/system/classic_locale.hpp"
@@ -81,8 +82,11 @@ void allow_files(const run_options& options) {
 
 /// Writes what --print-graph, --dot and --dry-run ask for.
 int show_only(const plan& what) {
-  if (what.options.dry_run)
+  if (what.options.dry_run) {
+    required(check_tensor_files(what.options, what.job), bad_command_line);
+    require_outputs(what);
     required(check_run(what));
+  }
   fmt::print("{}", what.options.dot ? to_dot(what) : to_text(what));
   if (what.options.dry_run)
     fmt::print("options, files and addresses are fine; nothing was started\n");
@@ -182,6 +186,7 @@ program::program(std::string name, std::string description, const run_options& d
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
   const classic_locale plain_numbers;
   format_help(*command_line_);
+  declare_version(*command_line_);
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Internal, so not in the help.
   for (const auto* option : all_options(*command_line_))
@@ -220,7 +225,7 @@ std::vector<own_option> program::own_options() const {
   std::vector<own_option> own;
   for (const auto* option : all_options(*command_line_)) {
     const auto name = option->get_name();
-    if (common_options_.contains(name) || own.size() == own_options_max)
+    if (common_options_.contains(name))
       continue;
     const auto value = own_values_.find(name);
     own.push_back(kept(name, value != own_values_.end() ? value->second()
@@ -250,6 +255,8 @@ void program::option(const std::string& name, double& value, const std::string& 
                      double greatest) {
   check_default(name, value, least, greatest);
   const auto in_range = [least, greatest](const std::string& text) {
+    if (const auto fault = size_fault<double>(text))
+      return *fault;
     const auto given = number_from<double>(text);
     return given && *given >= least && *given <= greatest
              ? std::string{}
@@ -312,6 +319,12 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   }
   options_.own = own_options();
   plain_numbers.reset();
+  if (options_.own.size() > own_options_max)
+    return complain(name_,
+                    fmt::format("the program declares {} options of its own, and a job keeps at "
+                                "most {}: put several values into one option",
+                                options_.own.size(), own_options_max),
+                    bad_command_line);
   const auto write_last_line = last_line_of(name_, member_of(child_));
   end_where_resources_lack(write_last_line, EXIT_FAILURE);
   if (child_.empty()) // The launcher adds the limits to the last words of other processes.

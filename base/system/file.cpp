@@ -33,10 +33,8 @@ result<descriptor> open_file(const fs::path& path, int flags, std::string_view a
 }
 
 result<void> sync_file(const descriptor& file, const fs::path& path) {
-  // fsync is not repeated after a failure: the kernel marks the lost pages as clean, so that a
-  // second fsync would succeed.
-  if (::fsync(file.get()) != 0)
-    return io_failure("sync", path, errno);
+  if (const int problem = sync_bytes(file); problem != 0)
+    return io_failure("sync", path, problem);
   return {};
 }
 
@@ -103,17 +101,27 @@ result<std::size_t> read_some(const descriptor& file, std::span<std::byte> into,
 
 result<void> write_all(const descriptor& file, std::span<const std::byte> bytes,
                        const fs::path& path) {
+  if (const int problem = write_bytes(file, bytes); problem != 0)
+    return io_failure("write", path, problem);
+  return {};
+}
+
+int write_bytes(const descriptor& file, std::span<const std::byte> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
     const auto n = ::write(file.get(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return io_failure("write", path, errno);
+      return errno;
     done += static_cast<std::size_t>(n);
   }
-  return {};
+  return 0;
 }
+
+// fsync is not repeated after a failure: the kernel marks the lost pages as clean, so that a second
+// fsync would succeed.
+int sync_bytes(const descriptor& file) { return ::fsync(file.get()) == 0 ? 0 : errno; }
 
 result<std::string> read_file(const fs::path& path, std::size_t size_bytes_max) {
   const auto file = open_to_read(path);

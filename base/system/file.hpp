@@ -24,6 +24,10 @@ result<std::size_t> read_some(const descriptor& file, std::span<std::byte> into,
 /// Errors: io_failed.
 result<void> write_all(const descriptor& file, std::span<const std::byte> bytes,
                        const std::filesystem::path& path);
+/// Writes all bytes. Returns 0, or the system's number of the error.
+int write_bytes(const descriptor& file, std::span<const std::byte> bytes);
+/// Syncs the file. Returns 0, or the system's number of the error. Requires: no call has failed.
+int sync_bytes(const descriptor& file);
 
 /// Size and checksum of a file's bytes.
 struct file_sum {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
+#include <span>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -149,15 +150,14 @@ result<void> write_through(const place& there, std::string_view text, millisecon
   return {};
 }
 
-/// Writes the whole text and syncs it; on an error errno is set.
-bool write_and_sync(int file, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno != EINTR)
-      return false;
-    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
-  }
-  return ::fsync(file) == 0;
+/// Writes the text to a new file, syncs it and sets its mode if there is one. Returns 0, or the
+/// system's number of the error.
+int fill(const descriptor& file, std::string_view text, std::optional<mode_t> mode) {
+  if (const int problem = write_bytes(file, std::as_bytes(std::span{text})); problem != 0)
+    return problem;
+  if (const int problem = sync_bytes(file); problem != 0)
+    return problem;
+  return !mode || ::fchmod(file.get(), *mode) == 0 ? 0 : errno;
 }
 
 /// An output on its way: all of its text under a temporary name, or none yet.
@@ -214,20 +214,19 @@ result<draft> write_beside(const output_text& output) {
     ::unlink(name.c_str());
     return made;
   }
-  if (write_and_sync(file.get(), output.text) && (!mode || ::fchmod(file.get(), *mode) == 0)) {
-    made.temporary = std::move(name);
-    return made;
+  if (const int problem = fill(file, output.text, mode); problem != 0) {
+    ::unlink(name.c_str());
+    return made.to.cannot_write(problem);
   }
-  const int problem = errno;
-  ::unlink(name.c_str());
-  return made.to.cannot_write(problem);
+  made.temporary = std::move(name);
+  return made;
 }
 
 result<void> write_in_place(const draft& made) {
   const descriptor file{::open(made.to.path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)};
-  if (!file || !write_and_sync(file.get(), made.output->text)
-      || (made.output->mode && ::fchmod(file.get(), *made.output->mode) != 0))
-    return made.to.cannot_write(errno);
+  if (const int problem = file ? fill(file, made.output->text, made.output->mode) : errno;
+      problem != 0)
+    return made.to.cannot_write(problem);
   return {};
 }
 

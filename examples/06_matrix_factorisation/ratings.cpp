@@ -2,6 +2,7 @@
 
 #include "base/quote.hpp"
 #include "base/splitmix64.hpp"
+#include "examples/02_async_sgd/data/csv_records.hpp"
 #include "examples/02_async_sgd/data/input_file.hpp"
 #include "examples/02_async_sgd/data/text_lines.hpp"
 
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -26,21 +28,17 @@ using line_fault = std::optional<std::string>;
 
 constexpr std::size_t columns_wanted = 3;
 constexpr const char* wanted = " in `user item rating`, the columns that are wanted, between tabs, "
-                               "blanks, commas or ::";
+                               "blanks, commas, semicolons or ::";
 
-/// Returns the text between the columns of a line: "::" (MovieLens 1M), a tab, a comma, or blanks.
-/// Several blanks are one; between two of the others a column is missing.
-std::string_view separator_of(std::string_view line) {
-  for (const std::string_view each : {"::", "\t", ","})
-    if (line.find(each) != std::string_view::npos)
-      return each;
-  return " ";
-}
+/// The first columns of a line; missing ones are empty.
+using column_list = std::array<std::string_view, columns_wanted>;
 
-/// Returns the first three columns of a line; missing ones are empty.
-std::array<std::string_view, columns_wanted> columns_of(std::string_view line,
-                                                        std::string_view separator) {
-  std::array<std::string_view, columns_wanted> columns;
+/// Returns whether columns between `separator` may be in quotes.
+bool is_csv(std::string_view separator) { return separator.size() == 1 && separator != " "; }
+
+/// Returns the columns of a line between "::" or blanks.
+column_list columns_of(std::string_view line, std::string_view separator) {
+  column_list columns;
   const bool is_blank = separator == " ";
   for (auto& column : columns) {
     if (is_blank)
@@ -51,6 +49,38 @@ std::array<std::string_view, columns_wanted> columns_of(std::string_view line,
                                                      : end + (is_blank ? 1 : separator.size()));
   }
   return columns;
+}
+
+/// Returns the columns of a record of CSV.
+column_list columns_of(std::span<const std::string_view> fields) {
+  column_list columns;
+  for (std::size_t i = 0; i < std::min(fields.size(), columns.size()); ++i)
+    columns[i] = async_sgd::trim(fields[i]);
+  return columns;
+}
+
+bool has_all_columns(std::string_view line, std::string_view separator) {
+  if (!is_csv(separator))
+    return !columns_of(line, separator).back().empty();
+  std::vector<std::string_view> fields;
+  return async_sgd::csv_records{line, separator.front()}.next(fields)
+         && fields.size() >= columns_wanted;
+}
+
+/// Returns the text between the columns of a line: the first of "::" (MovieLens 1M), a tab, a
+/// semicolon, a comma and blanks that gives it all columns. Several blanks are one; between two of
+/// the others a column is missing.
+std::string_view separator_of(std::string_view line) {
+  std::string_view found;
+  for (const std::string_view each : {"::", "\t", ";", ",", " "}) {
+    if (line.find(each) == std::string_view::npos)
+      continue;
+    if (has_all_columns(line, each))
+      return each;
+    if (found.empty())
+      found = each;
+  }
+  return found.empty() ? " " : found;
 }
 
 line_fault take_key(const char* what, std::string_view word, std::uint64_t& key) {
@@ -67,12 +97,8 @@ class rating_taker {
 public:
   explicit rating_taker(const std::string& path) : path_(path) {}
 
-  line_fault take(std::string_view line, std::uint32_t number) {
-    const bool is_first = separator_.empty();
-    if (is_first)
-      separator_ = separator_of(line);
-    const auto columns = columns_of(line, separator_);
-    if (is_first && is_header(columns)) {
+  line_fault take(const column_list& columns, std::uint32_t number) {
+    if (std::exchange(is_first_, false) && is_header(columns)) {
       remarks_.push_back("line " + std::to_string(number) + " of " + path_
                          + " is taken for a header");
       return header_fault(columns);
@@ -94,8 +120,6 @@ public:
   const std::vector<std::string>& remarks() const { return remarks_; }
 
 private:
-  using column_list = std::array<std::string_view, columns_wanted>;
-
   /// Returns whether each column is a word that begins with a letter or a quote.
   static bool is_header(const column_list& columns) {
     return std::ranges::all_of(columns, [](std::string_view x) {
@@ -119,10 +143,30 @@ private:
   }
 
   std::string path_;
-  std::string_view separator_; ///< Empty in front of the first line.
+  bool is_first_ = true; ///< No line was taken yet.
   std::vector<rating> all_;
   std::vector<std::string> remarks_;
 };
+
+/// Passes each line of the text that is not blank to `taker`.
+result<void> take_lines(const async_sgd::input_text& from, rating_taker& taker) {
+  std::string_view first;
+  for (async_sgd::line_cutter lines(from.text); first.empty() && lines.next(first);)
+    first = async_sgd::trim(first);
+  const auto separator = separator_of(first);
+  if (!is_csv(separator))
+    return async_sgd::read_lines(from, [&](std::string_view line, std::uint32_t number) {
+      return taker.take(columns_of(line, separator), number);
+    });
+  async_sgd::csv_records records{from.text, separator.front()};
+  std::vector<std::string_view> fields;
+  while (records.next(fields))
+    if (const auto wrong = taker.take(columns_of(fields), records.line()))
+      return async_sgd::bad_line(*wrong, from.path, records.line());
+  if (!records.problem().empty())
+    return async_sgd::bad_line(records.problem(), from.path, records.line());
+  return {};
+}
 
 result<std::vector<rating>> read_ratings(const std::string& path,
                                          std::vector<std::string>& remarks) {
@@ -133,11 +177,7 @@ result<std::vector<rating>> read_ratings(const std::string& path,
   if (!text)
     return text.error();
   rating_taker taker{path};
-  const auto read =
-    async_sgd::read_lines({path, *text}, [&](std::string_view line, std::uint32_t number) {
-      return taker.take(line, number);
-    });
-  if (!read)
+  if (const auto read = take_lines({path, *text}, taker); !read)
     return read.error();
   remarks.insert(remarks.end(), taker.remarks().begin(), taker.remarks().end());
   auto all = std::move(taker).taken();

@@ -23,8 +23,9 @@ struct ratings {
 
 /// Loads one of
 ///   drawn                  80,000 + 20,000 ratings of 1000 users and 1500 items; takes no file
-///   movielens:TRAIN,TEST   lines `user item rating ...` of MovieLens, with tabs, blanks, commas or
-///                          "::" between the columns; the first line may be a header
+///   movielens:TRAIN,TEST   lines `user item rating ...` of MovieLens, with tabs, blanks, commas,
+///                          semicolons or "::" between the columns; the first line may be a
+///                          header, and columns of CSV may be in quotes
 /// Files may be packed by gzip, bzip2 or xz. Errors: io_failed, damaged, malformed,
 /// invalid_argument; the text is one line, which names file and line.
 troupe::result<ratings> load_ratings(const std::string& text);

@@ -33,6 +33,10 @@ line_fault no_triple(const std::string& why) {
   return "a line must be `document word count`, three whole numbers" + why;
 }
 
+constexpr const char* form_of_sizes =
+  "sizes in front are three lines or one: documents, words, lines of counts";
+constexpr std::string_view matrix_market = "%%MatrixMarket matrix coordinate integer general";
+
 line_fault limit_fault(const char* what, std::string_view word) {
   return std::string(what) + " " + troupe::quote(word) + " is above the limit of "
          + std::to_string(number_max);
@@ -53,11 +57,15 @@ class line_taker {
 public:
   /// Returns what is wrong with the line.
   line_fault take(std::string_view line, std::uint32_t number) {
+    if (line.starts_with('%') && lines_ == 0 && sizes_.empty())
+      return take_comment(line);
     std::array<std::string_view, 3> words;
     for (auto& word : words)
       word = take_word(line);
     std::array<std::uint64_t, 3> numbers{};
     const bool is_size = words[1].empty() && lines_ == 0 && sizes_.size() < 3;
+    if (words[2].empty() && !words[1].empty() && lines_ == 0)
+      return no_triple(std::string{", and "} + form_of_sizes);
     for (std::size_t i = 0; i < (is_size ? 1 : 3); ++i) {
       const auto word = words[i];
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), numbers[i]);
@@ -73,7 +81,11 @@ public:
     if (!take_word(line).empty())
       return no_triple("");
     if (sizes_.size() == 1 || sizes_.size() == 2)
-      return no_triple(", and sizes in front are three lines: documents, words, lines of counts");
+      return no_triple(std::string{", and "} + form_of_sizes);
+    if (is_matrix_market_ && sizes_.empty()) {
+      sizes_.assign(numbers.begin(), numbers.end());
+      return std::nullopt;
+    }
     const triple x{numbers[0], numbers[1], numbers[2]};
     if (lines_++ == 0 && sizes_.empty()) {
       first_ = x;
@@ -92,8 +104,7 @@ public:
       if (auto decided = decide_first(path); !decided)
         return decided.error();
     if (!sizes_.empty() && sizes_.size() < 3)
-      return {errc::malformed, "sizes in front are three lines (documents, words, lines of counts),"
-                               " and there are "
+      return {errc::malformed, std::string{form_of_sizes} + ", and there are only "
                                  + std::to_string(sizes_.size()) + ": " + path};
     if (!sizes_.empty() && lines_ != sizes_[2])
       return {errc::malformed, path + " has " + std::to_string(lines_) + " lines of counts, and "
@@ -103,6 +114,7 @@ public:
     corpus all;
     all.words = words_max_ - least + 1;
     for (auto& [id, words] : documents_) {
+      add_up(words);
       for (auto& x : words)
         x.word -= least;
       ((id - least) % 10 == 9 ? all.test : all.train).push_back(std::move(words));
@@ -111,6 +123,28 @@ public:
   }
 
 private:
+  /// Takes a line of the head of a MatrixMarket file; the first one says what the file has.
+  line_fault take_comment(std::string_view line) {
+    if (!is_matrix_market_ && !line.starts_with("%%"))
+      return no_triple("");
+    if (!is_matrix_market_ && line != matrix_market)
+      return "a MatrixMarket file must begin with `" + std::string{matrix_market} + "`";
+    is_matrix_market_ = true;
+    return std::nullopt;
+  }
+
+  /// Makes one count of those of each word.
+  static void add_up(document& words) {
+    std::ranges::stable_sort(words, {}, &word_count::word);
+    document sums;
+    for (const auto& x : words)
+      if (!sums.empty() && sums.back().word == x.word)
+        sums.back().count += x.count;
+      else
+        sums.push_back(x);
+    words = std::move(sums);
+  }
+
   /// Returns what is wrong with the numbers of a line of a count; `words` has their texts.
   line_fault fault_of(const triple& x, const std::array<std::string_view, 3>& words) const {
     if (x.count == 0)
@@ -178,7 +212,8 @@ private:
   std::uint32_t words_max_ = 0;
   bool has_zero_ = false;            ///< A document or a word has the id 0.
   std::vector<std::uint64_t> sizes_; ///< Documents, words and lines of counts, as the file says.
-  std::optional<triple> first_;      ///< The first line, if it has three numbers.
+  bool is_matrix_market_ = false;
+  std::optional<triple> first_; ///< The first line, if it has three numbers.
   std::uint32_t first_line_ = 0;
 };
 

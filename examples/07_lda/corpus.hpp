@@ -25,7 +25,8 @@ struct corpus {
 ///   drawn          2000 documents of 600 words, from 10 topics; takes no file
 ///   uci-bow:FILE   lines `document word count`, with ids from 0; or a docword file of UCI, which
 ///                  has ids from 1 and its three sizes in front, on three lines or on one:
-///                  documents, words, lines of counts
+///                  documents, words, lines of counts; or a MatrixMarket file of whole numbers
+/// Counts on several lines of one document and word are added up.
 /// Sizes that the rest of the file does not have are an error. The file may be packed by gzip,
 /// bzip2 or xz. Errors: io_failed, damaged, malformed, invalid_argument; the text is one line,
 /// which names file and line.

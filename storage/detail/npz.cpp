@@ -8,8 +8,8 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
-#include <set>
 
 namespace troupe::storage::detail {
 
@@ -249,7 +249,7 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filt
   zip_error_fini(&why);
   if (!archive)
     return {errc::malformed, "has no sound zip directory: " + opened};
-  std::set<std::string> names;
+  std::map<std::string, std::size_t> places; ///< Of the members' tensors in `tensors`.
   std::vector<tensor> tensors;
   std::uint64_t packed_bytes = 0;
   const auto count = static_cast<std::uint64_t>(zip_get_num_entries(archive.get(), 0));
@@ -257,20 +257,22 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes, const tensor_filt
     const auto which = member_at(archive.get(), index);
     if (!which)
       return which.error();
+    if (wants && !which->is_npy())
+      continue;
     const std::string& name = which->name;
-    if (!names.insert(name).second)
-      return {errc::malformed, "two members of a .npz have one name: " + troupe::quote(name)};
     // Overlapping members could make a small file unpack to a large one.
     if (which->packed_size > bytes.size() - packed_bytes)
       return {errc::malformed, "zip members overlap: " + troupe::quote(name)};
     packed_bytes += which->packed_size;
-    if (wants && !which->is_npy())
-      continue;
-    auto made = read_member(archive.get(), *which, wants);
+    const auto [place, is_new] = places.emplace(name, tensors.size());
+    auto made = is_new ? read_member(archive.get(), *which, wants)
+                       : failure{errc::malformed, "two members of a .npz have one name"};
     if (!made) {
       failure reason{made.error().code, made.error().text + ", in " + troupe::quote(name)};
       if (!wants)
         return reason;
+      if (!is_new) // Which of the two is meant?
+        tensors[place->second].unread = reason;
       made = tensor{tensor_name(*which), {}, {}, {}, std::move(reason)};
     }
     tensors.push_back(*std::move(made));

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import pickle
 import random
 import re
 import shutil
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import time
 import unittest
+import zipfile
 
 import cluster
 
@@ -129,13 +131,18 @@ COMMAND_LINES = [
     ("--resume --checkpoint {home}/missing", 1, "there is no .*missing"),
     ("--resume --checkpoint {home}/empty", 1, "no usable checkpoint in .*empty"),
     ("--import {home}/missing.npz", 1, "cannot open .*missing.npz"),
-    ("--import {home}/bad.csv", 1, "wanted .npy, .npz or .safetensors"),
+    ("--import {home}/bad.csv", 2, "wanted .npy, .npz or .safetensors"),
     ("--report {home}/missing/r.json", 1, "cannot write .*missing/r.json: No such"),
     ("--report {home}/empty", 1, "it is a directory"),
     ("--export {home}/missing/p.npz", 1, "cannot write .*missing/p.npz.*: No such"),
-    ("--export {home}/p.txt", 1, "wanted .npy, .npz or .safetensors"),
-    ("--export {home}/s.npz --report {home}/s.npz", 1, "--report and --export are both .*s.npz"),
-    ("--data csv:{home}/ok.csv,{home}/ok.csv --report {home}/ok.csv", 1,
+    ("--export {home}/p.txt", 2, "wanted .npy, .npz or .safetensors"),
+    ("--export {home}/s.npz --report {home}/s.npz", 2, "--report and --export are both .*s.npz"),
+    ("--export {home}/s.npz --report {home}/s.npz --dry-run", 2, "--report and --export are both"),
+    ("--export {home}/one.npz --report {home}/other", 2, "--report and --export are both .*one.npz"),
+    ("--threads --events {home}/one.npz --report {home}/other", 2, "--report and --events are both"),
+    ("--export {home}/s.npz --report {home}/s.npz --sync allreduce", 2, "--report and --export are"),
+    ("--replay {home}/empty --export {home}/ok.csv", 2, "wanted .npy, .npz or .safetensors"),
+    ("--data csv:{home}/ok.csv,{home}/ok.csv --report {home}/ok.csv", 2,
      "--report .*ok.csv would overwrite a file that is read"),
     ("--export {home}/" + "q" * 300 + ".npz", 1, "cannot write .*File name too long"),
     ("--listen 224.0.0.1:0 --allow-plaintext-on-network", 2, "--listen needs the address"),
@@ -148,6 +155,10 @@ COMMAND_LINES = [
     ("--data mnist:{home}/missing", 1, "no such file: .*missing"),
     ("--data mnist:{home}/cut", 1, "end too early in .*train-images-idx3-ubyte.gz"),
     ("--data mnist:{home}/garbage", 1, "magic number"),
+    ("--data mnist:{home}/pages", 1, "train-labels-idx1-ubyte.gz is an HTML page, not the file"),
+    ("--data csv:{home}/page.npz,{home}/ok.csv", 1, "page.npz is an HTML page, not the file itself"),
+    ("--data libsvm:{home}/list.npz,{home}/list.npz", 1, "list.npz is a JSON text"),
+    ("--data csv:{home}/old.safetensors,{home}/ok.csv", 1, "is a pickle of Python .*: load it in"),
     ("--data libsvm:{home}/bad.svm,{home}/bad.svm", 1, "bad.svm line 2"),
     ("--data csv:{home}/bad.csv,{home}/bad.csv", 1, "2 columns instead of 3 .*bad.csv line 2"),
     ("--data csv:{home}/bad.csv", 2, "TRAIN,TEST"),
@@ -159,6 +170,12 @@ COMMAND_LINES = [
     ("--data mnist:{home}/pointers", 1, "train-labels-idx1-ubyte is a git-lfs pointer"),
     ("--import {home}/lfs.npz", 1, "lfs.npz is a git-lfs pointer"),
     ("--import {home}/lfs.safetensors", 1, "lfs.safetensors is a git-lfs pointer"),
+    ("--import {home}/page.npz", 1, "page.npz is an HTML page, not the file itself: download"),
+    ("--import {home}/list.npz", 1, "list.npz is a JSON text$"),
+    ("--import {home}/none.safetensors", 1, "none.safetensors is empty$"),
+    ("--import {home}/packed.safetensors", 1, "packed.safetensors is gzip: unpack it first$"),
+    ("--import {home}/old.safetensors", 1, "is a pickle of Python .*: load it in Python and save"),
+    ("--import {home}/torch.npz", 1, "torch.npz is a zip with a pickle of Python, as torch.save"),
     ("--import {home}/pipe.npz", 1, "cannot read .*pipe.npz: it is a pipe"),
     ("--label kind", 2, "--label needs CSV data, csv:TRAIN,TEST, not 'digits'"),
     ("--zero-based", 2, "--zero-based needs LIBSVM data, libsvm:TRAIN,TEST, not 'digits'"),
@@ -213,7 +230,7 @@ class BadInput(cluster.ClusterTest):
         (self.home / "data.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
         for name in "pipe", "pipe.npz":
             os.mkfifo(self.home / name)
-        for name in "cut", "garbage", "pointers":
+        for name in "cut", "garbage", "pages", "pointers":
             (self.home / name).mkdir()
         for name in "lfs", "lfs.npz", "lfs.safetensors", "pointers/train-labels-idx1-ubyte":
             (self.home / name).write_text("version https://git-lfs.github.com/spec/v1\n"
@@ -222,7 +239,19 @@ class BadInput(cluster.ClusterTest):
         images = gzip.compress(idx(2051, 100, 28, 28) + random.Random(1).randbytes(78400))
         (self.home / "cut/train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
         (self.home / "cut/train-images-idx3-ubyte.gz").write_bytes(images[:len(images) // 2])
-        (self.home / "garbage/train-labels-idx1-ubyte").write_bytes(b"<html>" * 40)
+        (self.home / "garbage/train-labels-idx1-ubyte").write_bytes(b"GIF89a" * 40)
+        (self.home / "one.npz").write_bytes(b"")
+        os.link(self.home / "one.npz", self.home / "other")
+        page = b"<!DOCTYPE html>\n<html><title>Not found</title></html>\n"
+        (self.home / "pages/train-labels-idx1-ubyte.gz").write_bytes(page)
+        (self.home / "page.npz").write_bytes(page)
+        (self.home / "list.npz").write_text('{"error": "Unauthorized"}\n')
+        (self.home / "none.safetensors").write_bytes(b"")
+        (self.home / "packed.safetensors").write_bytes(gzip.compress(bytes(100)))
+        (self.home / "old.safetensors").write_bytes(pickle.dumps({"w": [1.0]}, protocol=2))
+        with zipfile.ZipFile(self.home / "torch.npz", "w") as archive:
+            archive.writestr("archive/data.pkl", pickle.dumps({"w": [1.0]}, protocol=2))
+            archive.writestr("archive/data/0", bytes(4))
 
     def test_command_lines(self):
         self.write_bad_files()
@@ -230,6 +259,20 @@ class BadInput(cluster.ClusterTest):
             with self.subTest(words):
                 refused = self.refused_traceless if "--export" in words else self.refused
                 refused(words.format(home=self.home), status, pattern)
+
+    def test_empty_names_of_files(self):
+        for option in "--report", "--export", "--events", "--import", "--checkpoint", "--run-dir":
+            with self.subTest(option):
+                self.refused([option, ""], 2, f"{option}: the name of the file or directory is empty")
+
+    def test_the_version(self):
+        wanted = re.search(r"VERSION ([\d.]+) ", (cluster.ROOT / "CMakeLists.txt").read_text()
+                           .partition("project(")[2])[1]
+        for name in "async_sgd", "fit_line", "troupe":
+            done = subprocess.run([cluster.arguments.programs / name, "--version"], text=True,
+                                  capture_output=True, timeout=30, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (0, f"{name} (Troupe {wanted})\n", ""))
 
     def test_unusual_but_right(self):
         for words in "--batch 70000 --workers 2", "--batch 20000 --workers 8":

@@ -147,7 +147,7 @@ class Written(cluster.ClusterTest):
                     self.refused(f"cannot write .*{why}", *mode, "--events", self.home / name)
         report = self.home / "both" / "report.json"
         self.refused("--report and --events are both .*report.json: choose two names$",
-                     "--events", report, name="both")
+                     "--events", report, name="both", status=2)
 
     def test_outputs_behind_links(self):
         """Each mode follows links, and its last event comes through a pipe."""
@@ -173,9 +173,9 @@ class Written(cluster.ClusterTest):
                 self.assertTrue((home / "report.json").is_symlink())
                 self.assertIn("seconds", json.loads((home / "real.json").read_text()))
 
-    def refused(self, pattern, *words, **more):
+    def refused(self, pattern, *words, status=1, **more):
         run = self.start("--samples", 40, "--workers", 2, *words, processes=False, **more)
-        self.assertEqual(run.wait(20), 1)
+        self.assertEqual(run.wait(20), status)
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
         self.assertRegex(run.err, f"^count_batches: {pattern}")
         self.assertFalse((run.home / "runs").exists())  # It did not begin.

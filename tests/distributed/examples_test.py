@@ -62,12 +62,22 @@ class MatrixFactorisation(ExampleTest):
         good = self.write_ratings("good")
         wanted = self.rmse(good, good)
         for line, front in (("{}::{}::{}::0\n", ""), ("{} {} {}\n", "user item rating\n"),
-                            ("{},{},{},0\n", "userId,movieId,rating,timestamp\n")):
+                            ("{},{},{},0\n", "userId,movieId,rating,timestamp\n"),
+                            ('"{}","{}","{}"\n', '"userId","movieId","rating"\n'),
+                            ('"{}";"{}";"{}"\r\n', '\ufeff"User-ID";"ISBN";"Book-Rating"\r\n'),
+                            ("{};{};{}\n", ""), ('{}\t"{}"\t{}\t"a\nb"\n', "")):
             other = self.write_ratings("other", line, front)
             self.assertEqual(self.rmse(other, good), wanted, (line, front))
         for text, why in (("movieId\tuserId\trating\n1\t2\t3\n",
                            "'movieId', 'userId' and 'rating' in `user item rating`.*line 1"),
                           ("1::2\n", "bad rating: a missing value '' in `user item rating`"),
+                          ("1;31;3,5\n", "a decimal comma instead of a point in '3,5' .*line 1"),
+                          ("1 31 4\n2 31 3,5\n", "a decimal comma instead of a point .*line 2"),
+                          ("1\t2\t3,5\n", "a decimal comma instead of a point in '3,5' .*line 1"),
+                          ('1,2,"3,5"\n', "a decimal comma instead of a point in '3,5' .*line 1"),
+                          ('"1";"034545104X";"5"\n', "bad item '034545104X' .*line 1"),
+                          ('1,2,3\n1,"2,3\n', "a quote that no other one closes .*line 2"),
+                          ("<html>\n", "bad is an HTML page"), ("[1, 2, 3]\n", "is a JSON text"),
                           ("1 18446744073709551616 3\n", "item .* is above the limit of 2.64 - 1")):
             (self.home / "bad").write_text(text)
             self.refused(why, 1, "--data", f"movielens:{self.home / 'bad'},{good}")

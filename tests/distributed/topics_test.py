@@ -1,4 +1,5 @@
 """Runs the example lda on real documents and compares its perplexity with a known one."""
+import gzip
 import os
 import pathlib
 
@@ -21,9 +22,10 @@ class Topics(cluster.ClusterTest):
         self.assertLess(run.report["perplexity"], 1.03 * 841)
         self.assertIsNone(run.report["test_accuracy"])
 
-    def write_documents(self, name, front="60\n40\n{lines}\n", keep=1.0, least=1, more=0):
+    def write_documents(self, name, front="60\n40\n{lines}\n", keep=1.0, least=1, more=0,
+                        times=1):
         """Writes 60 documents of 40 words, of which `keep` remains, and returns the path."""
-        lines = [f"{d + least} {w + least} {1 + (d * w + more) % 5}\n"
+        lines = [f"{d + least} {w + least} {times * (1 + (d * w + more) % 5)}\n"
                  for d in range(60) for w in range(d % 5, 40, 5)]
         front = front.format(lines=len(lines))
         (self.home / name).write_text(front + "".join(lines[:int(keep * len(lines))]))
@@ -39,6 +41,18 @@ class Topics(cluster.ClusterTest):
         wanted = self.perplexity(self.write_documents("none", front="", least=0))
         self.assertEqual(self.perplexity(self.write_documents("three")), wanted)
         self.assertEqual(self.perplexity(self.write_documents("one", "60 40 {lines}\n")), wanted)
+        market = "%%MatrixMarket matrix coordinate integer general\n% of docs\n60 40 {lines}\n"
+        self.assertEqual(self.perplexity(self.write_documents("market", market)), wanted)
+        packed = self.home / "packed"
+        packed.write_bytes(gzip.compress((self.home / "three").read_bytes()))
+        self.assertEqual(self.perplexity(packed), wanted)
+
+    def test_counts_of_one_document_and_word_add_up(self):
+        """The halves of each count are apart: one half of the file, then the other half."""
+        double = self.write_documents("double", front="", least=0, times=2)
+        lines = self.write_documents("once", front="", least=0).read_text()
+        (self.home / "twice").write_text(lines + lines)
+        self.assertEqual(self.perplexity(self.home / "twice"), self.perplexity(double))
 
     def test_sizes_that_the_file_does_not_have(self):
         for front, keep, why in (
@@ -47,7 +61,14 @@ class Topics(cluster.ClusterTest):
                 ("5\n40\n{lines}\n", 1, "document 6, and by its sizes the file has 5 .* line 44"),
                 ("60\n4\n{lines}\n", 1, "word 6, and by its sizes the file has 4 .* line 5"),
                 ("60 4 {lines}\n", 1, "`60 4 480` is no count, and as sizes it is wrong"),
-                ("60\n40\n", 1, "sizes in front are three lines")):
+                ("60\n40\n", 1, "sizes in front are three lines"),
+                ("60 40\n{lines}\n", 1, "sizes in front are three lines or one: .* line 1"),
+                ("60\n40 {lines}\n", 1, "sizes in front are three lines or one: .* line 2"),
+                ("%%MatrixMarket matrix coordinate integer general\n60 40 {lines}\n", 0.5,
+                 "has 240 lines of counts, and 480 by its sizes"),
+                ("%%MatrixMarket matrix array real general\n60 40\n", 1,
+                 "a MatrixMarket file must begin with `%%MatrixMarket matrix coordinate integer"),
+                ("% a comment\n60 40 {lines}\n", 1, "a line must be `document word count`")):
             with self.subTest(front=front, keep=keep):
                 self.refused(why, "--data", f"uci-bow:{self.write_documents('bad', front, keep)}")
 

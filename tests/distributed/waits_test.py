@@ -66,14 +66,14 @@ class Waits(cluster.ClusterTest):
         run.kill("worker", 1)
         await_wait(run, "^coordinator: cannot accept a connection: Too many open files")
         await_wait(run, r"worker 1: waits for the coordinator: 127.0.0.1:\d+ ")
-        await_wait(run, "^is still without worker 1")
+        await_wait(run, "^the job is still without worker 1")
         undo()
         self.end(run)
 
     def test_members_of_another_host(self):
         run = self.start("--samples", 1000, "--listen", "127.0.0.1:0", "--here",
                          "worker:1")
-        await_wait(run, "waits for server 0, server 1, worker 0$")
+        await_wait(run, "^the job waits for server 0, server 1, worker 0$")
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(20), 128 + signal.SIGTERM)
 
@@ -105,7 +105,7 @@ class Waits(cluster.ClusterTest):
         # The worker is stopped before it has met the other one.
         os.kill(cluster.poll(lambda: run.processes().get(("worker", 1)), 10, "worker 1", 0.001),
                 signal.SIGSTOP)
-        await_wait(run, "waits for worker 1")
+        await_wait(run, "^the job waits for worker 1")
         run.signal(signal.SIGTERM)
         run.wait(60)
 

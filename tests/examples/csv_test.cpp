@@ -63,9 +63,10 @@ TEST_CASE("commas, semicolons and tabs separate columns, as the first record has
     CHECK(labels_of(file) == words{"a", "b"});
   }
   CHECK(fault_of("1\t2\t\ta\n") == "a missing value '' in column 3 (a.csv line 1)");
-  CHECK(
-    fault_of("1,5;2,5;a\n")
-    == "a number with a decimal comma '1,5', which must be a point, in column 1 (a.csv line 1)");
+  CHECK(fault_of("1,5;2,5;a\n")
+        == "a decimal comma instead of a point in '1,5' in column 1 (a.csv line 1)");
+  CHECK(fault_of("\"1,5\",2,a\n")
+        == "a decimal comma instead of a point in '1,5' in column 1 (a.csv line 1)");
   CHECK(fault_of("1 2 a\n")
         == "a single column and no feature in '1 2 a': columns need commas, semicolons or tabs "
            "between them (a.csv line 1)");

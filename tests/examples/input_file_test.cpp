@@ -93,7 +93,6 @@ TEST_CASE("other packings are named, with what to do") {
   const std::pair<std::string, std::string> heads[] = {
     {"\x28\xb5\x2f\xfd", "zstd"},
     {"PK\3\4", "zip, or a spreadsheet to be saved as CSV"},
-    {"PAR1", "Parquet, to be saved as CSV"},
     {"PK\5\6", "zip"},
     {"\x04\x22\x4d\x18", "lz4"},
     {"\x02\x21\x4c\x18", "lz4"},
@@ -112,6 +111,17 @@ TEST_CASE("other packings are named, with what to do") {
         kind + file + "," + good, errc::malformed,
         {file + " is " + name + ": unpack it first, or pack it with gzip, bzip2 or xz"});
   }
+  const std::pair<std::string, std::string> others[] = {
+    {"PAR1", "Parquet, to be saved as CSV"},
+    {"<!DOCTYPE html>\n", "an HTML page, not the file itself: download the file again"},
+    {"{\"rows\": [1]}", "a JSON text"},
+    {"\x80\x02}q\x00"s, "a pickle of Python (.pkl, .pt): load it in Python and save its arrays"}};
+  for (const auto& [head, name] : others)
+    for (const std::string& bytes : {head, gzip_of(head)})
+      for (const char* kind : {"csv:", "libsvm:"}) {
+        const auto file = folder.write("data.csv", bytes);
+        check_refused(kind + file + "," + good, errc::malformed, {file + " is " + name});
+      }
   const auto twice = folder.write("twice.gz", gzip_of(bzip2_of("1,2,a\n3,4,b\n")));
   check_refused("csv:" + twice + "," + good, errc::malformed, {"twice.gz is packed twice"});
   const auto tar =

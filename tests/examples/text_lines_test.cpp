@@ -76,6 +76,8 @@ TEST_CASE("numbers are read as people write them, and refused by kind") {
   CHECK(number_fault("-1e39") == "a value too large for f32 '-1e39'");
   CHECK(number_fault("inf") == "an infinite value 'inf'");
   CHECK(number_fault("+-1") == "bad number '+-1'");
+  CHECK(number_fault("3,5") == "a decimal comma instead of a point in '3,5'");
+  CHECK(number_fault("1,2,3") == "bad number '1,2,3'");
   for (const char* text : {"", "NA", "n/a", "NaN", "?", "null", "None"})
     CHECK(number_fault(text) == "a missing value '" + std::string(text) + "'");
 }

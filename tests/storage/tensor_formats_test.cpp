@@ -96,6 +96,24 @@ std::string deflated_npz(const std::string& content, std::uint32_t stated_bytes)
          + little(central.size(), 4) + little(local.size(), 4) + little(0, 2);
 }
 
+/// Returns a zip archive with stored members: their names and contents.
+std::string stored_zip(const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string local, central;
+  for (const auto& [name, content] : members) {
+    const auto crc =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+    const std::string common = little(20, 2) + little(0, 2) + little(0, 2) + little(0, 4)
+                               + little(crc, 4) + little(content.size(), 4)
+                               + little(content.size(), 4) + little(name.size(), 2) + little(0, 2);
+    central += "PK\x01\x02" + little(20, 2) + common + std::string(10, '\0')
+               + little(local.size(), 4) + name;
+    local += "PK\x03\x04" + common + name + content;
+  }
+  return local + central + "PK\x05\x06" + little(0, 4) + little(members.size(), 2)
+         + little(members.size(), 2) + little(central.size(), 4) + little(local.size(), 4)
+         + little(0, 2);
+}
+
 /// Returns the peak memory of the process since the last reset_peak_memory(), in KiB.
 long peak_memory_kb() {
   rusage used;
@@ -241,19 +259,72 @@ TEST_CASE("a tensor that cannot be read is an error only for a caller that wants
   CHECK(fault_of(".npz", readme) == "a member of a .npz is not a .npy, in 'x.txt', in t.npz");
 }
 
+TEST_CASE("of members with one name only those of a wanted tensor are an error") {
+  const auto one = npy("<f4", "1,", bytes_of({1.0f})), two = npy("<f4", "1,", bytes_of({2.0f}));
+  const auto wants = [](const std::string& name, auto) { return name == "a"; };
+  const auto reread = [&](std::vector<std::pair<std::string, std::string>> members) {
+    auto found = decode_tensors("t.npz", stored_zip(members), wants);
+    REQUIRE_MESSAGE(found, found.error().text);
+    return *found;
+  };
+  const std::vector<tensor> right{{"a", {1}, {1.0f}}};
+  CHECK(reread({{"README", "x"}, {"a.npy", one}, {"README", "y"}, {"README", "z"}}) == right);
+  const auto extra = reread({{"a.npy", one}, {"b.npy", one}, {"b.npy", two}});
+  REQUIRE(extra.size() == 3);
+  CHECK(extra[0] == right[0]);
+  CHECK_FALSE(extra[0].unread);
+  CHECK((extra[1].unread && extra[2].unread));
+  const auto twice = reread({{"a.npy", one}, {"b.npy", one}, {"a.npy", two}});
+  const failure why{errc::malformed, "two members of a .npz have one name, in 'a.npy', in t.npz"};
+  REQUIRE(twice.size() == 3);
+  CHECK(twice[0].unread == why);
+  CHECK_FALSE(twice[1].unread);
+  CHECK(twice[2].unread == why);
+  CHECK(fault_of(".npz", stored_zip({{"a.npy", one}, {"a.npy", two}})) == why.text);
+}
+
 TEST_CASE("a file that is cut off is told by the bytes that it lacks") {
   const auto whole = one_safetensor("F32", bytes_of({1.0f, 2.0f, 3.0f}));
   CHECK(fault_of(".safetensors", whole.substr(0, whole.size() - 5))
         == "the file ends 5 bytes before the end of tensor 'a', in t.safetensors");
 }
 
-TEST_CASE("a pointer in place of the file is named, in each format") {
-  for (const std::string extension : {".npy", ".npz", ".safetensors"}) {
-    CHECK(fault_of(extension, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n")
-          == "t" + extension
-               + " is a git-lfs pointer, not the file itself: fetch that with git lfs pull");
-    CHECK(fault_of(extension, "/annex/objects/SHA256E-s5--1\n").find("git annex get")
-          != std::string::npos);
+TEST_CASE("a file of another format is named by what it is, in each format") {
+  const std::string python =
+    ": load it in Python and save its arrays in a format that is read here";
+  const std::pair<std::string, std::string> cases[] = {
+    {"", "empty"},
+    {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n",
+     "a git-lfs pointer, not the file itself: fetch that with git lfs pull"},
+    {"/annex/objects/SHA256E-s5--1\n",
+     "a git-annex pointer, not the file itself: fetch that with git annex get"},
+    {"\n<!DOCTYPE html>\n<html>", "an HTML page, not the file itself: download the file again"},
+    {"{\"error\": \"Unauthorized\"}", "a JSON text"},
+    {"\x1f\x8b\x08" + std::string(20, '\0'), "gzip: unpack it first"},
+    {"\x80\x02\x8a\x0al\xfc\x9c"s, "a pickle of Python (.pkl, .pt)" + python},
+    {stored_zip({{"archive/data.pkl", "\x80\x02."}, {"archive/data/0", "1234"}}),
+     "a zip with a pickle of Python, as torch.save writes it" + python}};
+  for (const std::string extension : {".npy", ".npz", ".safetensors"})
+    for (const auto& [bytes, what] : cases) {
+      CHECK(fault_of(extension, bytes) == "t" + extension + " is " + what);
+      const auto wanted = decode_tensors("t" + extension, bytes, [](auto&, auto) { return true; });
+      REQUIRE_FALSE(wanted);
+      CHECK(wanted.error() == failure{errc::malformed, "t" + extension + " is " + what});
+    }
+  const auto array = npy("<f4", "1,", bytes_of({1.0f}));
+  CHECK(fault_of(".safetensors", array) == "t.safetensors is a .npy of numpy");
+  CHECK(fault_of(".safetensors", stored_zip({{"a.npy", array}}))
+        == "t.safetensors is a .npz of numpy");
+  CHECK(fault_of(".npz", one_safetensor("F32", bytes_of({1.0f, 2.0f, 3.0f})))
+        == "t.npz is a .safetensors file");
+}
+
+TEST_CASE("a sound file that begins like another format is read") {
+  for (const std::size_t length : {0x0280, 0x8b1f}) { // Bytes of a pickle and of gzip.
+    std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+    header.resize(length, ' ');
+    CHECK(values_of(".safetensors", safetensors(header, bytes_of({1.0f})))
+          == std::vector<float>{1});
   }
 }
 

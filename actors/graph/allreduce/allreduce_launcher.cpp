@@ -58,7 +58,7 @@ public:
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
-    required(check_outputs(options_, plan_.files));
+    require_outputs(plan_);
     started_at_ = steady_now();
     try {
       const auto status = train();
@@ -160,7 +160,7 @@ private:
     if (signal && *signal != SIGCHLD)
       stop(*signal);
     watch_processes(now);
-    statistics_.observe(picture(), now);
+    observe(now);
     evaluate(now);
     if (now - shown_at_ >= show_interval) {
       const auto shown = statistics_.snapshot(now);
@@ -179,6 +179,11 @@ private:
     if (leaving_at_ && last_evaluated_
         && (supervisor_->running() == 0 || now - *leaving_at_ > last_exits_max))
       over_ = true;
+  }
+
+  void observe(time_point now) {
+    if (const auto remark = statistics_.observe(picture(), now))
+      event(note_of(*remark));
   }
 
   void stop(int signal) {
@@ -347,7 +352,7 @@ private:
   int finish() {
     const auto now = steady_now();
     statistics_.resident_memory("launcher", peak_rss_bytes());
-    statistics_.observe(picture(), now);
+    observe(now);
     statistics_.began_with(batches_of(status_->head().begun));
     for (const auto& each : missed_kills(options_.kills))
       event(each);

@@ -95,8 +95,7 @@ public:
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
-    if (is_main())
-      required(check_outputs(options_, plan_.files));
+    require_outputs(plan_);
     certificates_ = required(load_certificates(options_));
     if (is_simulated())
       simulation_.emplace(system_, job_.seed);
@@ -324,7 +323,8 @@ private:
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
     if (!news.stop) // After a stop, processes that leave do as they were told.
-      statistics_.observe(news.desired_state, now);
+      if (const auto remark = statistics_.observe(news.desired_state, now))
+        note(*remark);
     if (processes_ && !news.stop) {
       for (const auto& line : processes_->follow(news.desired_state, is_main(), now))
         note(line);

@@ -4,6 +4,7 @@
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
+#include "actors/graph/run_failed.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/directory_lock.hpp"
 #include "storage/checkpoint_directory.hpp"
@@ -320,12 +321,15 @@ static result<void> check_inputs(const run_options& options) {
   return {};
 }
 
+void require_outputs(const plan& what) {
+  if (what.options.join)
+    return;
+  required(check_outputs(what.options, what.files), bad_command_line);
+  required(check_writable(what.options));
+}
+
 result<void> check_run(const plan& what) {
   const auto& options = what.options;
-  if (auto fit = check_tensor_files(options, what.job); !fit)
-    return fit;
-  if (auto fine = check_outputs(options, what.files); !fine)
-    return fine;
   if (auto fine = check_inputs(options); !fine)
     return fine;
   if (auto loaded = load_certificates(options); !loaded)

@@ -26,7 +26,11 @@ struct prepared_directories {
   std::vector<std::string> remarks;           ///< Lines for the user.
 };
 
-/// Checks for --dry-run that files can be written, certificates are good, and addresses can be
+/// Checks the files that the run writes by check_outputs() and check_writable(), unless another
+/// host writes them. Throws run_failed, for check_outputs() with the status of a wrong option.
+void require_outputs(const plan& what);
+
+/// Checks for --dry-run that files can be read, certificates are good, and addresses can be
 /// listened on or resolved. Changes nothing. Errors: invalid_argument, io_failed, in_use,
 /// and those of tls_context::load.
 result<void> check_run(const plan& what);

@@ -1,5 +1,7 @@
 #include "actors/graph/options/help_text.hpp"
 
+#include "actors/version.hpp" // CMake makes it.
+
 #include "CLI/CLI.hpp"
 
 #include <cstddef>
@@ -73,5 +75,10 @@ private:
 } // namespace
 
 void format_help(CLI::App& app) { app.formatter(std::make_shared<formatter>()); }
+
+void declare_version(CLI::App& app) {
+  app.set_version_flag("--version", app.get_name() + " (Troupe " + troupe_version + ")",
+                       "Print the version of Troupe and exit");
+}
 
 } // namespace troupe

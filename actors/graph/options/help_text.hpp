@@ -1,5 +1,5 @@
 // Formats --help in every program of Troupe: groups of options one below the other, and lines that
-// fit a terminal.
+// fit a terminal. Declares --version.
 #pragma once
 
 namespace CLI {
@@ -10,5 +10,8 @@ namespace troupe {
 
 /// Formats the help of `app`, and of the commands and groups that are added to it later.
 void format_help(CLI::App& app);
+
+/// Declares --version, which prints "NAME (Troupe 0.1.0)" with the name of `app`.
+void declare_version(CLI::App& app);
 
 } // namespace troupe

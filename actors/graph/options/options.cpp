@@ -3,7 +3,9 @@
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_flags.hpp"
+#include "base/command_line.hpp"
 #include "base/log.hpp"
+#include "base/number_fit.hpp"
 #include "base/number_from.hpp"
 #include "base/quote.hpp"
 
@@ -53,15 +55,19 @@ result<consistency> parse_sync(const std::string& text) {
   return parsed;
 }
 
-// Checks as CLI::PositiveNumber, but with a readable error.
+// Checks as CLI::PositiveNumber, but for a float, and with a readable error.
 std::string above_zero(const std::string& text) {
+  if (const auto fault = size_fault<float>(text))
+    return *fault;
   const auto value = number_from<double>(text);
   const bool right = value && *value > 0 && std::isfinite(*value);
   return right ? "" : quote(text) + " is not a number above 0";
 }
 
-// Checks as CLI::NonNegativeNumber, but with a readable error.
+// Checks as CLI::NonNegativeNumber, but for a float, and with a readable error.
 std::string zero_or_above(const std::string& text) {
+  if (const auto fault = size_fault<float>(text))
+    return *fault;
   const auto value = number_from<double>(text);
   const bool right = value && *value >= 0 && std::isfinite(*value);
   return right ? "" : quote(text) + " is not a number from 0 on";
@@ -77,6 +83,19 @@ std::string whole_number(const std::string& text) {
 template <class Number>
 CLI::Validator between(Number least, Number greatest) {
   return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
+}
+
+// Checks a float from 0 to less than 1.
+CLI::Validator below_one() {
+  constexpr double greatest = 0.999999;
+  const auto check = [greatest](const std::string& text) {
+    if (const auto fault = size_fault<float>(text))
+      return *fault;
+    const auto value = number_from<double>(text);
+    const bool right = value && *value >= 0 && *value <= greatest;
+    return right ? "" : fmt::format("{} is not a number from 0 to {}", quote(text), greatest);
+  };
+  return CLI::Validator{check, fmt::format("0..{}", greatest)};
 }
 
 } // namespace
@@ -266,21 +285,39 @@ static void declare_shows(CLI::App& cluster, run_options& options) {
                    "Check options, files and addresses and print the graph; run nothing");
 }
 
+static void declare_encryption(CLI::App& cluster, run_options& options) {
+  cluster
+    .add_option("--tls", options.tls_directory,
+                "Directory of certificates (troupe certs --help): links between hosts are "
+                "encrypted, and each end proves its role")
+    ->check(is_path);
+  cluster.add_flag("--allow-plaintext-on-network", options.plaintext_on_network,
+                   "Let --listen and --join do without --tls: anyone on the network can then "
+                   "read and change the job");
+}
+
 static void declare_results(CLI::App& files, run_options& options) {
-  files.add_option("--report", options.report_file, "Write figures of the run to this JSON file");
-  files.add_option("--events", options.events_file,
-                   "Append the events of the run to this file, a JSON object a line (default: "
-                   "events.jsonl in the run directory)");
-  files.add_option("--export", options.export_file,
-                   "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
-  files.add_option("--import", options.import_file,
-                   "Start from these parameters (.npz, .safetensors)");
+  files.add_option("--report", options.report_file, "Write figures of the run to this JSON file")
+    ->check(is_path);
+  files
+    .add_option("--events", options.events_file,
+                "Append the events of the run to this file, a JSON object a line (default: "
+                "events.jsonl in the run directory)")
+    ->check(is_path);
+  files
+    .add_option("--export", options.export_file,
+                "Write the final parameters (.npz, .safetensors, or .npy of one tensor)")
+    ->check(is_path);
+  files
+    .add_option("--import", options.import_file, "Start from these parameters (.npz, .safetensors)")
+    ->check(is_path);
 }
 
 static void declare_logs(CLI::App& files, run_options& options) {
   files
     .add_option("--run-dir", options.run_directory,
                 "Directory of this run's logs (default: runs/NAME-TIME-PID)")
+    ->check(is_path)
     ->take_last(); // The launcher appends its own to the command line of its processes.
   files
     .add_option_function<std::string>(
@@ -383,10 +420,10 @@ void declare(CLI::App& app, run_options& options) {
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
   job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam and adamw")
-    ->check(between(0.0, 0.999999))
+    ->check(below_one())
     ->capture_default_str();
   job->add_option("--beta2", options.optimizer.beta2, "Decay of adam's and adamw's second moment")
-    ->check(between(0.0, 0.999999))
+    ->check(below_one())
     ->capture_default_str();
   job
     ->add_option("--epsilon", options.optimizer.epsilon,
@@ -498,18 +535,14 @@ void declare(CLI::App& app, run_options& options) {
                  "With --coordinator-store: coordinator processes that wait to take over")
     ->check(between(0u, 8u))
     ->capture_default_str();
-  cluster->add_option("--tls", options.tls_directory,
-                      "Directory of certificates (troupe certs --help): links between hosts are "
-                      "encrypted, and each end proves its role");
-  cluster->add_flag("--allow-plaintext-on-network", options.plaintext_on_network,
-                    "Let --listen and --join do without --tls: anyone on the network can then "
-                    "read and change the job");
-
+  declare_encryption(*cluster, options);
   declare_shows(*cluster, options);
 
   auto* files = app.add_option_group("Files");
-  files->add_option("--checkpoint", options.checkpoint_directory,
-                    "Directory of checkpoints (default: in the run directory)");
+  files
+    ->add_option("--checkpoint", options.checkpoint_directory,
+                 "Directory of checkpoints (default: in the run directory)")
+    ->check(is_path);
   files
     ->add_option_function<std::string>("--checkpoint-every",
                                        parsed_by("--checkpoint-every", parse_checkpoint_period,

@@ -136,9 +136,11 @@ result<void> validate_without_graph(const run_options& options);
 /// Checks all options together, with the fields of the graph's nodes. Errors: invalid_argument.
 result<void> validate(const run_options& options);
 
-/// Checks that the files that are written at the end of the run can be written, and are neither the
-/// same nor one of `inputs`. Errors: invalid_argument, io_failed.
-result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs = {});
+/// Checks that the files of parameters have known formats, and that the files that a run writes are
+/// neither the same nor one of `inputs`. Errors: invalid_argument.
+result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs);
+/// Checks that the files that a run writes can be written. Errors: io_failed.
+result<void> check_writable(const run_options& options);
 
 /// Returns the role of this name: "worker", "server" or "coordinator".
 std::optional<role> role_named(std::string_view name);

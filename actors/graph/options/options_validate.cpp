@@ -283,9 +283,13 @@ result<void> check_outputs(const run_options& options, const std::vector<std::st
         return {errc::invalid_argument, outputs[j].first + " and " + option + " are both "
                                           + path.string() + ": choose two names"};
   }
-  if (options.export_file)
-    if (auto known = storage::check_extension(*options.export_file); !known)
+  for (const auto* file : {&options.export_file, &options.import_file})
+    if (auto known = *file ? storage::check_extension(**file) : result<void>{}; !known)
       return known;
+  return {};
+}
+
+result<void> check_writable(const run_options& options) {
   for (const auto* file : {&options.report_file, &options.events_file, &options.export_file})
     if (auto writable = *file ? check_output(**file) : result<void>{}; !writable)
       return writable;

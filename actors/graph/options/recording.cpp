@@ -1,6 +1,8 @@
 #include "actors/graph/options/recording.hpp"
 
+#include "base/command_line.hpp"
 #include "base/log.hpp"
+#include "base/number_fit.hpp"
 #include "storage/trace.hpp"
 
 #include "CLI/CLI.hpp"
@@ -18,21 +20,27 @@ namespace troupe {
 CLI::App* declare_recording(CLI::App& app, run_options& options) {
   auto* group = app.add_option_group("Recording");
   auto* record =
-    group->add_option("--record", options.record_directory,
-                      "Write down in this directory in which order each shard applies which "
-                      "pushes, and which values they were computed from: 64 bytes a push and "
-                      "replica");
-  auto* replay = group->add_option("--replay", options.replay_directory,
-                                   "Compute a recorded run again, in this process; needs the same "
-                                   "data and model, the rest is in the record");
+    group
+      ->add_option("--record", options.record_directory,
+                   "Write down in this directory in which order each shard applies which "
+                   "pushes, and which values they were computed from: 64 bytes a push and "
+                   "replica")
+      ->check(is_path);
+  auto* replay = group
+                   ->add_option("--replay", options.replay_directory,
+                                "Compute a recorded run again, in this process; needs the same "
+                                "data and model, the rest is in the record")
+                   ->check(is_path);
   group
     ->add_option("--until", options.replay_seconds,
                  "With --replay: only the steps of the first SECONDS")
+    ->check([](const std::string& text) { return size_fault<double>(text).value_or(""); })
     ->needs(replay);
   group
     ->add_option("--compare", options.compare_file,
                  "With --replay: parameters that the run exported, or its directory of "
                  "checkpoints; exit status 1 where the replayed ones differ in a byte")
+    ->check(is_path)
     ->needs(replay);
   replay->excludes(record);
   return group;

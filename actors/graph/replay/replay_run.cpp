@@ -64,7 +64,7 @@ result<void> check_files(const run_options& options, const job_spec& job) {
                                     "with the run's directory of checkpoints"};
   if (options.compare_file && access(options.compare_file->c_str(), R_OK) != 0)
     return {errc::io_failed, "cannot read " + *options.compare_file + ": " + std::strerror(errno)};
-  return check_outputs(options);
+  return {};
 }
 
 result<dense_parameters> final_parameters(const replay& done, const job_spec& job) {
@@ -194,6 +194,10 @@ result<int> replay_and_compare(const plan& what) {
 
 } // namespace
 
-int run_replay(const plan& what) { return required(replay_and_compare(what)); }
+int run_replay(const plan& what) {
+  required(check_outputs(what.options, what.files), bad_command_line);
+  required(check_writable(what.options));
+  return required(replay_and_compare(what));
+}
 
 } // namespace troupe

@@ -36,7 +36,7 @@ std::optional<std::string> missing_members::look(const progress_snapshot& job, t
     return std::nullopt;
   told_at_ = now;
   const bool gathers = job.phase == job_phase::gathering;
-  return (gathers ? "waits for " : "is still without ") + list_of(told_);
+  return (gathers ? "the job waits for " : "the job is still without ") + list_of(told_);
 }
 
 } // namespace troupe

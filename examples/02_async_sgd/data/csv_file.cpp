@@ -4,7 +4,6 @@
 #include "examples/02_async_sgd/data/csv_header.hpp"
 #include "examples/02_async_sgd/data/csv_records.hpp"
 
-#include <algorithm>
 #include <utility>
 
 using troupe::errc;
@@ -15,16 +14,6 @@ namespace async_sgd {
 namespace {
 
 using csv_fields = std::vector<std::string_view>;
-
-/// Says why a field is no value. Names a decimal comma if the separator is not the comma.
-std::string value_fault(std::string_view field, char separator) {
-  std::string point(field);
-  std::ranges::replace(point, ',', '.');
-  double ignored = 0.0;
-  if (separator != ',' && point != field && parse_number(point, ignored))
-    return "a number with a decimal comma " + troupe::quote(field) + ", which must be a point,";
-  return number_fault(field);
-}
 
 bool lacks_label(std::string_view label) {
   return label.empty() || label == "?" || label == "nan" || label == "NaN" || label == "NAN";
@@ -119,8 +108,7 @@ private:
       if (i == file_.label)
         continue;
       if (!parse_number(fields[i], value))
-        return bad_line(value_fault(fields[i], file_.separator) + " in " + column_name(i),
-                        from_.path, line);
+        return bad_line(number_fault(fields[i]) + " in " + column_name(i), from_.path, line);
       file_.values[at++] = static_cast<float>(value);
     }
     if (lacks_label(fields[file_.label]))

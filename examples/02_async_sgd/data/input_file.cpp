@@ -1,5 +1,6 @@
 #include "examples/02_async_sgd/data/input_file.hpp"
 
+#include "storage/file_content.hpp"
 #include "storage/regular_file.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 using troupe::errc;
 using troupe::failure;
 using troupe::result;
+using troupe::storage::file_head_bytes;
 
 namespace async_sgd {
 
@@ -51,21 +53,19 @@ result<input_file> input_file::open(const std::string& path) {
                                + std::to_string(about.st_size >> 30) + " GiB, and this machine "
                                + std::to_string(memory >> 30) + " GiB of memory"};
   file.buffer_.resize(
-    std::clamp(static_cast<std::size_t>(about.st_size), format_head_bytes, input_buffer_bytes));
-  if (auto filled = file.fill(format_head_bytes); !filled)
+    std::clamp(static_cast<std::size_t>(about.st_size), file_head_bytes, input_buffer_bytes));
+  if (auto filled = file.fill(file_head_bytes); !filled)
     return filled.error();
   const std::string_view head = text_of(file.buffered());
-  if (const auto pointer = troupe::storage::pointer_to_file(head))
-    return {errc::malformed, path + " is " + *pointer};
   file.packing_ = packing_of(head);
   if (file.packing_ != packing::none) {
     auto made = make_unpacker(file.packing_);
     if (!made)
       return file.with_path(made.error());
     file.unpacker_ = *std::move(made);
-  } else if (const auto format = foreign_format(head); !format.empty()) {
-    return {errc::malformed, path + " is " + std::string(format)
-                               + ": unpack it first, or pack it with gzip, bzip2 or xz"};
+  } else if (const auto content = troupe::storage::content_of(head)) {
+    const auto choice = content->is_packed() ? ", or pack it with gzip, bzip2 or xz" : "";
+    return {errc::malformed, path + " is " + content->text() + choice};
   }
   return file;
 }
@@ -128,7 +128,7 @@ result<bool> input_file::begin_stream() {
   } while (first_ == last_ && !at_end_);
   if (first_ == last_)
     return false;
-  if (auto filled = fill(format_head_bytes); !filled)
+  if (auto filled = fill(file_head_bytes); !filled)
     return filled.error();
   if (packing_of(text_of(buffered())) != packing_)
     return with_path({errc::damaged, "other bytes follow the compressed data"});

@@ -16,8 +16,8 @@ namespace async_sgd {
 /// A regular file, plain or packed by gzip, bzip2 or xz, read from its start.
 class input_file {
 public:
-  /// Opens a file. Errors: io_failed (unreadable, or a pipe, a device, ...), malformed (packed in
-  /// another format).
+  /// Opens a file. Errors: io_failed (unreadable, or a pipe, a device, ...), malformed (of another
+  /// format, which the text names).
   static troupe::result<input_file> open(const std::string& path);
 
   /// Fills `out`, or as much of it as the file has bytes left. Returns the number of bytes read.

@@ -14,15 +14,8 @@ namespace async_sgd {
 
 enum class packing { none, gzip, bzip2, xz };
 
-/// Bytes at the start of a file that packing_of() and foreign_format() need.
-constexpr std::size_t format_head_bytes = 512;
-
 /// Returns the packing of a file that begins with `head`.
 packing packing_of(std::string_view head);
-
-/// Returns the format of a file that cannot be read here, such as "zstd" or "zip"; empty if it is
-/// unknown. `head` is the file's beginning.
-std::string_view foreign_format(std::string_view head);
 
 /// Unpacks one stream of a file; a file may hold several, one behind the other.
 class unpacker {

@@ -1,15 +1,15 @@
 #include "examples/02_async_sgd/data/text_lines.hpp"
 
+#include "base/number_fit.hpp"
 #include "base/quote.hpp"
 #include "examples/02_async_sgd/data/packing.hpp"
+#include "storage/file_content.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <locale>
-#include <sstream>
 
 using troupe::errc;
 using troupe::failure;
@@ -28,17 +28,17 @@ std::string_view other_encoding(std::string_view text) {
   return text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv) ? "UTF-16" : "";
 }
 
-/// Names a container that has to be unpacked before; empty if the text is none.
-std::string container_of(std::string_view text) {
-  constexpr std::size_t tar_mark_offset = 257;
-  const std::string_view head = text.substr(0, format_head_bytes);
+/// Says what unpacked bytes are if they are no plain text; nullopt if no known format fits.
+std::optional<std::string> other_content(std::string_view text) {
+  const auto head = text.substr(0, troupe::storage::file_head_bytes);
+  const auto content = troupe::storage::content_of(head);
+  if (!content)
+    return std::nullopt;
   if (packing_of(head) != packing::none)
     return "packed twice: unpack it once";
-  if (const auto format = foreign_format(head); !format.empty())
-    return std::string(format) + " behind another packing: unpack it first";
-  if (head.size() > tar_mark_offset && head.substr(tar_mark_offset).starts_with("ustar"))
-    return "a tar archive: extract its files first";
-  return {};
+  if (content->is_packed())
+    return std::string(content->name) + " behind another packing: unpack it first";
+  return content->text();
 }
 
 std::uint32_t lines_before(std::string_view text, std::size_t offset) {
@@ -51,15 +51,6 @@ std::uint32_t lines_before(std::string_view text, std::size_t offset) {
   return begins_one ? count : count - 1;
 }
 
-/// Returns whether a number that no double can hold is too large rather than too small.
-bool is_overflow(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  in.imbue(std::locale::classic());
-  double nearest = 0.0;
-  in >> nearest;
-  return std::abs(nearest) > 1.0;
-}
-
 } // namespace
 
 result<std::string_view> check_text(const input_text& from) {
@@ -70,8 +61,8 @@ result<std::string_view> check_text(const input_text& from) {
     return {errc::malformed, "the file is empty: " + from.path};
   if (const auto encoding = other_encoding(text); !encoding.empty())
     return {errc::malformed, from.path + " is " + std::string(encoding) + ": save it as UTF-8"};
-  if (const auto container = container_of(text); !container.empty())
-    return {errc::malformed, from.path + " is " + container};
+  if (const auto content = other_content(text))
+    return {errc::malformed, from.path + " is " + *content};
   if (const auto nul = text.find('\0'); nul != std::string_view::npos)
     return bad_line("a NUL byte, so this is damaged, UTF-16 or no text", from.path,
                     lines_before(text, nul) + 1);
@@ -127,7 +118,8 @@ bool parse_number(std::string_view text, double& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size())
     return false;
-  if (error == std::errc::result_out_of_range && !is_overflow(text)) {
+  if (error == std::errc::result_out_of_range
+      && troupe::fit_of<double>(text) == troupe::number_fit::too_small) {
     number = 0.0;
     return true;
   }
@@ -138,10 +130,14 @@ bool parse_number(std::string_view text, double& number) {
 std::string number_fault(std::string_view text) {
   if (is_missing(text))
     return "a missing value " + troupe::quote(text);
+  std::string point(text);
+  std::ranges::replace(point, ',', '.');
+  double number = 0.0;
+  if (point != text && parse_number(point, number))
+    return "a decimal comma instead of a point in " + troupe::quote(text);
   std::string_view digits = text;
   if (digits.starts_with('+'))
     digits.remove_prefix(1);
-  double number = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (end != digits.data() + digits.size() || digits.starts_with("-") != text.starts_with("-"))
     return "bad number " + troupe::quote(text);

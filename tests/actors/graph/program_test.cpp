@@ -101,6 +101,30 @@ TEST_CASE("a default that the command line would refuse is refused") {
         == "tried: the program's default of --share is 2, which is not from 0 to 1\n");
 }
 
+TEST_CASE("more options of its own than a job keeps are refused") {
+  std::vector<std::string> values(own_options_max + 1);
+  const auto line = refused([&](program& x) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      x.option("--own" + std::to_string(i), values[i], "A value");
+  });
+  CHECK(line
+        == "tried: the program declares 257 options of its own, and a job keeps at most 256: put "
+           "several values into one option\n");
+}
+
+TEST_CASE("a number that no double can hold is refused with its limit") {
+  double share = 0.5;
+  program tried{"tried", "A program with an option"};
+  tried.option("--share", share, "A share", 0, 1);
+  char name[] = "tried", option[] = "--share", value[] = "1e-400";
+  char* words[] = {name, option, value, nullptr};
+  const auto text =
+    errors_of([&] { CHECK(tried.run(3, words, [](const run_options&) { return graph{}; }) == 2); });
+  CHECK(text
+        == "tried: --share: '1e-400' is too small for a number of 64 bits, whose least above 0 is "
+           "2.3e-308 (see tried --help)\n");
+}
+
 TEST_CASE("a name that no option can have is refused") {
   std::string text;
   CHECK(refused([&](program& x) { x.option("word", text, "A word"); })

@@ -288,6 +288,18 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--staleness-lr"}, "--staleness-lr: "},
     {{"--staleness-lr", "-1"}, "--staleness-lr: '-1' is not a number from 0 on"},
     {{"--staleness-lr", "inf"}, "--staleness-lr: 'inf' is not a number from 0 on"},
+    {{"--staleness-lr", "1e-300"}, "--staleness-lr: '1e-300' is too small for a number of 32 bits"},
+    {{"--lr", "1e-400"}, "--lr: '1e-400' is too small for a number of 32 bits"},
+    {{"--lr", "1e39"}, "--lr: '1e39' is too large for a number of 32 bits"},
+    {{"--momentum", "1e-39"}, "--momentum: '1e-39' is too small for a number of 32 bits"},
+    {{"--beta2", "nan"}, "--beta2: 'nan' is not a number from 0 to 0.999999"},
+    {{"--epsilon", "1e-45"}, "--epsilon: '1e-45' is too small for a number of 32 bits"},
+    {{"--weight-decay", "1e-60"}, "--weight-decay: '1e-60' is too small"},
+    {{"--l1", "1e-60"}, "--l1: '1e-60' is too small"},
+    {{"--ftrl-beta", "1e-60"}, "--ftrl-beta: '1e-60' is too small"},
+    {{"--clip-norm", "1e-60"}, "--clip-norm: '1e-60' is too small"},
+    {{"--clip-value", "1e60"}, "--clip-value: '1e60' is too large"},
+    {{"--replay", "x", "--until", "1e-400"}, "--until: '1e-400' is too small for a number of 64"},
     {{"--batch", "0"}, "--batch: "},
     {{"--epochs", "0"}, "--epochs: "},
     {{"--partitions", "5000"}, "--partitions: "},
@@ -311,6 +323,13 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     CHECK(starts_with(found, line));
     CHECK(found.find('\n') == std::string::npos);
   }
+}
+
+TEST_CASE("an_empty_name_of_a_file_or_directory_is_refused") {
+  for (const auto* option : {"--report", "--events", "--export", "--import", "--run-dir", "--tls",
+                             "--checkpoint", "--record", "--replay"})
+    CHECK(complaint({option, ""})
+          == std::string{option} + ": the name of the file or directory is empty");
 }
 
 TEST_CASE("options_that_do_not_go_together_are_refused") {
