@@ -24,6 +24,7 @@
 #include "base/system/directory_lock.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
+#include "base/system/resource_limits.hpp"
 #include "base/system/signals.hpp"
 #include "base/user_code.hpp"
 #include "serialization/wire.hpp"
@@ -306,11 +307,9 @@ private:
   /// a separate thread, as etcd may be slow. If it fails, the lease runs out by itself.
   void mark_dead(const supervisor::loss& loss) {
     spawn_detached(
-      system_, system_,
-      [etcd = etcd_of(options_, cluster_.checkpoint_directory),
-       who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
-        (void)storage::etcd_store::mark_dead(etcd, who);
-      });
+      system_, [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+                who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index},
+                                   loss.pid)] { (void)storage::etcd_store::mark_dead(etcd, who); });
   }
 
   void follow(const job_update& news, time_point now) {
@@ -463,9 +462,8 @@ private:
   std::shared_ptr<observer_mailbox> mailbox_ = std::make_shared<observer_mailbox>();
   std::shared_ptr<evaluation_inbox> evaluations_ = std::make_shared<evaluation_inbox>();
   std::shared_ptr<warning_inbox> warnings_ = std::make_shared<warning_inbox>();
-  actor_config config_{threads()};
-  std::unique_ptr<caf::actor_system> own_system_ = make_actor_system(config_);
-  caf::actor_system& system_ = *own_system_;
+  own_actor_system own_system_ = make_actor_system(threads());
+  caf::actor_system& system_ = *own_system_.system;
   std::optional<simulation> simulation_; ///< Only with --simulate.
   std::optional<process_links> links_;
   std::optional<local_cluster> local_;
@@ -494,7 +492,7 @@ result<report> run_inside(const plan& what, log_sink log) {
   } catch (const run_failed& why) {
     return failure{why.code, why.what()};
   } catch (...) {
-    return failure{errc::job_failed, exception_text()};
+    return failure{errc::job_failed, with_limits(exception_text())};
   }
 }
 

@@ -108,7 +108,7 @@ struct child_process {
       : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
         cluster(std::move(from)), functions(std::move(of_program)),
         probes(probes_of(cluster.job, functions)), compressed(std::move(compression)),
-        how(std::move(transport)), own_system(make_actor_system(config)), system(*own_system),
+        how(std::move(transport)), own_system(make_actor_system()), system(*own_system.system),
         links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
@@ -175,8 +175,7 @@ struct child_process {
   std::vector<function_probe> probes;
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
-  actor_config config;
-  std::unique_ptr<caf::actor_system> own_system;
+  own_actor_system own_system;
   caf::actor_system& system;
   process_links links;
   std::vector<std::unique_ptr<process_links>> others;
