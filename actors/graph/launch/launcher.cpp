@@ -25,7 +25,6 @@
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
 #include "base/system/resource_limits.hpp"
-#include "base/system/signals.hpp"
 #include "base/user_code.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
@@ -73,7 +72,7 @@ public:
   launcher(const plan& what, std::vector<std::string> command, end_watch& end)
       : plan_(what), command_(std::move(command)), job_(what.job),
         statistics_(job_, node_roles_of(plan_)), console_(name_), end_(&end) {
-    signals_.emplace();
+    end.run_begins();
   }
 
   /// Makes one without screen and signals.
@@ -238,11 +237,9 @@ private:
   void round() {
     if (simulation_)
       simulation_->pass(launcher_interval);
-    const auto signal = await_signal(simulation_ ? 0ms : launcher_interval);
+    const auto [signal, slow] = await_news(simulation_ ? 0ms : launcher_interval);
     const auto now = time();
-    if (end_)
-      end_->main_thread_works();
-    for (const auto& line : slow_.look(open_calls(), steady_now()))
+    for (const auto& line : slow)
       event({event_kind::process_waits, {{"text", line}}});
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));
@@ -262,11 +259,11 @@ private:
     }
   }
 
-  std::optional<int> await_signal(std::chrono::milliseconds timeout) {
-    if (signals_)
-      return signals_->wait(timeout);
+  end_watch::news await_news(std::chrono::milliseconds timeout) {
+    if (end_)
+      return end_->wait(timeout);
     poll(nullptr, 0, static_cast<int>(timeout.count()));
-    return std::nullopt;
+    return {std::nullopt, slow_.look(open_calls(), steady_now())};
   }
 
   void show(const progress_snapshot& now) {
@@ -366,7 +363,7 @@ private:
       if (!watch_->on_evaluated(result.failed))
         continue;
       statistics_.job_finished(now);
-      if (!signals_)
+      if (!end_)
         last_values_ = result.parameters;
       if (result.failed || !options_.export_file)
         continue;
@@ -448,12 +445,11 @@ private:
   run_statistics statistics_;
   run_console console_;
   end_watch* end_ = nullptr; ///< Null in a run inside another program.
-  slow_calls slow_;
+  slow_calls slow_;          ///< Of such a run.
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;
-  std::optional<signal_watch> signals_;         ///< Empty in a run inside another program.
-  std::vector<std::vector<float>> last_values_; ///< Of the tables, without `signals_`.
+  std::vector<std::vector<float>> last_values_; ///< Of the tables, for such a run.
   std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< Empty if all roles are in this process.
   std::optional<job_monitor> watch_;

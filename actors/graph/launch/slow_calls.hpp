@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ public:
   /// Returns a line for each call that became slow, "worker 1's trainer has not returned for 10 s".
   /// `open`: all open calls. Each call has one line.
   std::vector<std::string> look(const std::vector<open_call>& open, time_point now);
-  /// Returns the names of the slow calls of the last look, in the order of their numbers.
-  std::vector<std::string> names() const;
+  /// Returns the name of the call that was open for the longest time at the last look; nullopt:
+  /// none was open for `least`.
+  std::optional<std::string> longest(time_point least) const;
 
 private:
   struct seen_call {
@@ -36,6 +38,7 @@ private:
   };
   std::chrono::seconds patience_;
   std::map<std::uint64_t, seen_call> seen_; ///< By number.
+  time_point looked_at_{0};
 };
 
 /// Starts a thread that tells of slow calls of this process, until it ends: as a notice, and in the
