@@ -79,11 +79,12 @@ struct process_voice {
         to.say("log", written.error().text + "; it would say: " + text);
     };
   }
-  /// Returns a function for the first work that is done. It may be called again.
+  /// Returns a function for work that is done. It tells the launcher once. If the pipe is full, the
+  /// next call tries again, as an actor must not wait.
   std::function<void()> works() const {
     return [to = notices, told = std::make_shared<std::atomic<bool>>(false)] {
-      if (!told->exchange(true))
-        to.tell(notice_kind::works);
+      if (!told->load() && to.try_to_tell(notice_kind::works))
+        told->store(true);
     };
   }
   notice_sink waits() const {
