@@ -345,7 +345,8 @@ int run_child(const child_identity& who, const run_options& options,
   const bool has_function = std::ranges::any_of(
     cluster->job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
   if (is_worker || has_keeper || has_function) // Other processes call no code of the program.
-    tell_slow_calls(process_of(who.self), voice.waits(), voice.log());
+    tell_slow_calls(process_of(who.self), voice.waits(), voice.log(),
+                    [file = voice.file] { file.keep_to_size(); });
   try {
     auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what)

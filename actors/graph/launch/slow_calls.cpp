@@ -39,10 +39,12 @@ std::optional<std::string> slow_calls::longest(time_point least) const {
   return found->second.name;
 }
 
-void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
+                     std::function<void()> each_look) {
   const auto patience = self.role == role::server ? server_patience : worker_patience;
   detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
-                                        log = std::move(log), patience] {
+                                        log = std::move(log), each_look = std::move(each_look),
+                                        patience] {
     slow_calls calls{patience};
     std::mutex mutex;
     std::condition_variable never;
@@ -59,6 +61,7 @@ void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
         waits("call", "");
         is_told = false;
       }
+      each_look();
     }
   }).detach();
 }

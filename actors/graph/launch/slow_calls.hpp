@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,7 +44,8 @@ private:
 
 /// Starts a thread that tells of slow calls of this process, until it ends: as a notice, and in the
 /// log. `self`: the process, whose own name is left out. A server that is silent for 5 s counts as
-/// dead and is killed, so its calls are named after 4 s.
-void tell_slow_calls(process_name self, notice_sink waits, log_sink log);
+/// dead and is killed, so its calls are named after 4 s. `each_look`: called twice a second.
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
+                     std::function<void()> each_look);
 
 } // namespace troupe
