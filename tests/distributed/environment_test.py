@@ -239,6 +239,13 @@ class UserCode(cluster.ClusterTest):
                           common=())
         self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
 
+    def test_code_that_closes_files_of_troupe_ends_its_process(self):
+        for place, member in (("trainer", "worker"), ("function", "server")):
+            with self.subTest(place=place):
+                run = self.finish("--where", place, "--how", "close-all", status=1)
+                self.assertRegex(run.err, member + r" [01] ended 6 times .*\(killed by signal 6\): "
+                                 "code of the program closed files of this process: Bad file ")
+
     def test_numbers_are_written_with_points_in_any_locale(self):
         made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.home / "de_DE"],
                               capture_output=True)
