@@ -106,7 +106,7 @@ run_checkpointer(checkpointer::stateful_pointer<checkpointer_state> self,
 } // namespace
 
 checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options) {
-  return spawn_detached(system, system, run_checkpointer, std::move(options));
+  return spawn_detached(system, run_checkpointer, std::move(options));
 }
 
 } // namespace troupe

@@ -50,15 +50,23 @@ private:
     formatter_->format(message, line);
     if (!file_)
       open();
-    struct stat now {};
-    if (fstat(file_.get(), &now) == 0 && now.st_size > 0
-        && static_cast<std::uint64_t>(now.st_size) + line.size() > options_.bytes_max)
-      begin_anew();
+    make_room(line.size());
     if (line_is_cut_)
       write("\n");
     write({line.data(), line.size()});
   }
-  void flush_() override {}
+  void flush_() override {
+    if (file_)
+      make_room(0);
+  }
+
+  /// Begins a new file if this one, with `more` bytes, would be too large.
+  void make_room(std::size_t more) {
+    struct stat now {};
+    if (fstat(file_.get(), &now) == 0 && now.st_size > 0
+        && static_cast<std::uint64_t>(now.st_size) + more > options_.bytes_max)
+      begin_anew();
+  }
 
   void write(std::string_view rest) {
     while (!rest.empty()) {
@@ -151,5 +159,7 @@ result<void> log_file::write(log_level level, std::string_view text) const {
   }
   return {};
 }
+
+void log_file::keep_to_size() const { sink_->flush(); }
 
 } // namespace troupe

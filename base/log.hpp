@@ -41,7 +41,7 @@ struct log_options {
   std::uint64_t bytes_max = log_file_bytes_max;
 };
 
-/// A log of limited size; output that is not a line may exceed it until the next line. A line that
+/// A log of limited size; output that is not a line may exceed it until the next call. A line that
 /// does not fit moves the file to FILE.1, in place of an older one, and begins a new file. Copies
 /// write to the same log. Thread safety: any.
 class log_file {
@@ -49,6 +49,8 @@ public:
   explicit log_file(log_options options);
   /// Errors: io_failed, if the file cannot be opened or written. The next line is tried anew.
   result<void> write(log_level level, std::string_view text) const;
+  /// Begins a new file if output that is not a line has made this one too large.
+  void keep_to_size() const;
 
 private:
   log_options options_;

@@ -72,13 +72,18 @@ call_place& place_of_thread() {
 
 } // namespace
 
+std::array<std::string_view, 6> parts_of(const code_name& which) {
+  const auto unless_empty = [](std::string_view text, std::string_view beside) {
+    return text.empty() ? text : beside;
+  };
+  return {which.whose, unless_empty(which.whose, "'s "), which.what, unless_empty(which.name, " '"),
+          which.name,  unless_empty(which.name, "'")};
+}
+
 std::string to_string(const code_name& which) {
   std::string text;
-  if (!which.whose.empty())
-    text.append(which.whose).append("'s ");
-  text.append(which.what);
-  if (!which.name.empty())
-    text.append(" '").append(which.name).append("'");
+  for (const auto part : parts_of(which))
+    text.append(part);
   return text;
 }
 

@@ -2,6 +2,7 @@
 // that does not return or that ends the process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@ struct code_name {
   std::string_view whose = {}; ///< The member that calls it; may be empty.
 };
 
+/// Returns the parts of its text, which follow each other without spaces. Async-signal-safe.
+std::array<std::string_view, 6> parts_of(const code_name& which);
 /// Returns "worker 1's trainer", "stage 'privacy'".
 std::string to_string(const code_name& which);
 

@@ -91,10 +91,6 @@ target_link_libraries(misbehave PRIVATE Troupe::actors)
 
 # -- tests/distributed/*_test.py: run real processes; take the folder of the programs
 
-add_executable(user_code tests/distributed/user_code.cpp)
-target_link_libraries(user_code PRIVATE Troupe::actors)
-target_include_directories(user_code PRIVATE ${PROJECT_SOURCE_DIR})
-
 # Each class is a test of its own. A changed file may have new classes, so it is read again.
 file(GLOB scripts CONFIGURE_DEPENDS tests/distributed/*_test.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scripts})

@@ -19,6 +19,7 @@
 #include "base/number_from.hpp"
 #include "base/quote.hpp"
 #include "base/system/classic_locale.hpp"
+#include "base/system/descriptor.hpp"
 #include "base/system/exit_guard.hpp"
 #include "base/system/first_process.hpp"
 #include "base/system/resource_limits.hpp"
@@ -51,12 +52,6 @@ int complain(const std::string& name, const std::string& what, int status) {
   const auto line = fmt::format("{}: {}\n", name, printable(with_limits(what)));
   std::fputs(line.c_str(), stderr); // This must not throw on a full disk.
   return status;
-}
-
-/// Returns the name of the process with this value of --child; empty for a launcher.
-std::string member_of(const std::string& child) {
-  const auto who = parse_child(child);
-  return who ? to_string(process_of(who->self)) : "";
 }
 
 /// Calls the user's function, in which std::invalid_argument means an option's value.
@@ -93,15 +88,25 @@ int show_only(const plan& what) {
   return EXIT_SUCCESS;
 }
 
-/// Returns a function that writes the line about the end of a process. `member`: its name in the
-/// job; empty: it is the launcher.
-last_line_writer last_line_of(const std::string& name, const std::string& member) {
-  return [name, member](const std::string& why) {
-    if (member.empty())
-      complain(name, why, EXIT_FAILURE);
-    else // Not through the log itself, whose lock this thread may hold.
-      fmt::print(stderr, "{}", log_line(log_level::fatal, member, with_limits(why)));
+/// Returns a function that writes the line about the end of a process of the job into its log. It
+/// opens the file again, as code of the program may have closed it, and this thread may hold the
+/// lock of the log itself.
+last_line_writer last_line_of(const member_id& who, const run_options& options) {
+  return [as = process_of(who),
+          file = log_path(options.run_directory, process_of(who))](const std::string& why) {
+    const auto line = log_line(log_level::fatal, to_string(as), with_limits(why));
+    const descriptor log{open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK)};
+    [[maybe_unused]] const auto written =
+      write(log ? log.get() : STDERR_FILENO, line.data(), line.size());
   };
+}
+
+/// Returns such a function for this process. `child`: the value of --child; empty for a launcher.
+last_line_writer last_line_of(const std::string& name, const std::string& child,
+                              const run_options& options) {
+  if (const auto who = parse_child(child))
+    return last_line_of(who->self, options);
+  return [name](const std::string& why) { complain(name, why, EXIT_FAILURE); };
 }
 
 /// Launches or replays the job, and returns the exit status. `command`: the words that the process
@@ -325,7 +330,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                                 "most {}: put several values into one option",
                                 options_.own.size(), own_options_max),
                     bad_command_line);
-  const auto write_last_line = last_line_of(name_, member_of(child_));
+  const auto write_last_line = last_line_of(name_, child_, options_);
   end_where_resources_lack(write_last_line, EXIT_FAILURE);
   if (child_.empty()) // The launcher adds the limits to the last words of other processes.
     name_causes_of_abort();

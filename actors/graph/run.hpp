@@ -40,11 +40,10 @@ struct report {
 
 /// Runs a graph to its end, with threads of this process or in virtual time. It prints nothing and
 /// handles no signals: they do to the process what they do without a run. It returns only when each
-/// call of a trainer or another part of the graph has returned. If the system refuses a thread that
-/// a library needs, the process ends. Thread-safe: runs may overlap.
+/// call of a trainer or another part of the graph has returned. Thread-safe: runs may overlap.
 /// Errors: invalid_argument (wrong wiring or options; also an all_reduce store, run_mode::processes
-/// and a replay; nothing was started), job_failed (such as an exception of a trainer, in one line),
-/// io_failed (a file that the options name).
+/// and a replay; nothing was started), job_failed (such as an exception of a trainer, or a thread
+/// that the system refuses, in one line), io_failed (a file that the options name).
 result<report> run(const graph& described, const settings& how = {});
 
 } // namespace troupe

@@ -60,6 +60,7 @@ exit_guard::exit_guard(int status_for_0, line_writer write) {
 exit_guard::~exit_guard() {
   const std::lock_guard lock{the_guard().mutex};
   the_guard().write = nullptr;
+  limit_exit_handlers(); // It limits those that are registered by now.
 }
 
 } // namespace troupe

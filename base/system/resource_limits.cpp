@@ -20,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <new>
 #include <optional>
@@ -151,9 +152,25 @@ bool is_lack_of_thread() {
   }
 }
 
+/// The result of the call that this thread makes for another one, see without_unwinding(); null:
+/// there is none.
+thread_local std::promise<void>* result_for_caller = nullptr;
+
+std::atomic<std::terminate_handler> found_handler{nullptr};
+
 /// The terminate handler: runs within the handler of an exception, or without an exception.
 void on_terminate() {
   const bool has_exception = std::current_exception() != nullptr;
+  if (has_exception && result_for_caller != nullptr) {
+    result_for_caller->set_exception(std::current_exception());
+    for (;;)
+      pause();
+  }
+  if (!chosen_ending().write) { // A run inside another program.
+    if (const auto found = found_handler.load(); found != nullptr)
+      found();
+    std::abort();
+  }
   if (has_exception && is_lack_of_thread())
     end_without_thread();
   enter_ending();
@@ -165,6 +182,12 @@ void on_terminate() {
   std::abort();
 }
 
+void take_terminate_handler() {
+  const auto found = std::set_terminate(on_terminate);
+  if (found != on_terminate)
+    found_handler = found;
+}
+
 void write_line(std::string_view line) {
   [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
 }
@@ -173,24 +196,23 @@ void write_line(std::string_view line) {
 /// async-signal-safe calls, as the next function.
 void on_abort(int number) {
   const auto& limits = chosen_ending().limits_at_abort;
+  std::array<char, 256> line{};
+  std::size_t size = 0;
+  const auto add = [&](std::string_view part) {
+    size += part.copy(line.data() + size, line.size() - size);
+  };
   if (const auto code = current_code()) {
-    std::array<char, 256> line{};
-    std::size_t size = 0;
-    for (const std::string_view part :
-         {std::string_view{"aborted in "}, code->whose,
-          std::string_view{code->whose.empty() ? "" : "'s "}, code->what,
-          std::string_view{code->name.empty() ? "" : " '"}, code->name,
-          std::string_view{code->name.empty() ? "" : "'"}})
-      size += part.copy(line.data() + size, line.size() - size);
-    write_line({line.data(), size});
-    write_line("; the line above may have the reason");
-    write_line(limits);
-    write_line("\n");
+    add("aborted in ");
+    for (const auto part : parts_of(*code))
+      add(part);
+    add("; the line above may have the reason");
   } else if (!limits.empty()) {
-    write_line("aborted, for the reason in the line above");
-    write_line(limits);
-    write_line("\n");
+    add("aborted, for the reason in the line above");
   }
+  if (size > 0)
+    for (const std::string_view part :
+         {std::string_view{line.data(), size}, std::string_view{limits}, std::string_view{"\n"}})
+      write_line(part);
   raise(number); // It is delivered after the return, with the default action: SA_RESETHAND.
 }
 
@@ -302,7 +324,7 @@ void end_where_resources_lack(last_line_writer write, int status) {
   chosen.status = status;
   chosen.reserve = std::make_unique<std::array<char, 65'536>>();
   std::set_new_handler(on_no_memory);
-  std::set_terminate(on_terminate);
+  take_terminate_handler();
   if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {
     chosen.line_of_processor_time =
       fmt::format("{}: the processor time is used up{}\n", program_invocation_short_name, limits);
@@ -321,6 +343,28 @@ void end_where_resources_lack(last_line_writer write, int status) {
 void name_causes_of_abort() {
   chosen_ending().limits_at_abort = limits_suffix(resource::memory_or_threads);
   handle(SIGABRT, on_abort, SA_RESETHAND);
+}
+
+void detail::call_without_unwinding(std::function<void()> call) {
+  take_terminate_handler();
+  const auto result = std::make_shared<std::promise<void>>();
+  auto returned = result->get_future();
+  auto caller = starting_threads([&] {
+    return std::thread{[call = std::move(call), result] {
+      result_for_caller = result.get();
+      call();
+      result->set_value();
+    }};
+  });
+  starting_threads([&] {
+    try {
+      returned.get();
+    } catch (...) {
+      caller.detach(); // It waits for ever.
+      throw;
+    }
+  });
+  caller.join();
 }
 
 void end_without_thread(const std::system_error& why) {

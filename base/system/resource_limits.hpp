@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 namespace troupe {
 
@@ -83,13 +84,23 @@ auto starting_threads(Call call) {
   }
 }
 
+namespace detail {
+void call_without_unwinding(std::function<void()> call);
+}
+
 /// Returns call(), which starts threads in a library that does not survive it if the system refuses
 /// one: the destructors that unwinding runs wait for ever. So the call runs on a thread of its own,
-/// where no function catches an exception. The terminate handler then runs before any destructor.
+/// where no function catches an exception. The terminate handler runs before any destructor: it
+/// hands the exception over, and its thread waits until the process ends. Calls
+/// end_without_thread() if the system refused a thread; throws any other exception again.
+///
+/// What the call has made by then stays. So `call` must own what a thread of the library may use.
+/// The terminate handler stays as well, and calls the one that it found.
 template <class Call>
 auto without_unwinding(Call call) {
   std::optional<std::invoke_result_t<Call>> returned;
-  starting_threads([&] { return std::thread{[&] { returned.emplace(call()); }}; }).join();
+  detail::call_without_unwinding(
+    [&returned, call = std::move(call)]() mutable { returned.emplace(call()); });
   return *std::move(returned);
 }
 

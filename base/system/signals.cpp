@@ -1,5 +1,7 @@
 #include "base/system/signals.hpp"
 
+#include "base/system/stop_signals.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +24,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+constexpr auto watched = [] {
+  std::array<int, stop_signals.size() + 1> all{SIGCHLD};
+  std::ranges::copy(stop_signals, all.begin() + 1);
+  return all;
+}();
 
 // The state that a handler may touch.
 int pipe_ends[2] = {-1, -1};

@@ -132,9 +132,10 @@ result<void> live_database::open() {
   if (auto removed = remove_tree(directory_); !removed)
     return removed;
   rocksdb::DB* opened = nullptr;
-  const auto status = without_unwinding([&] {
-    return rocksdb::DB::Open(live_options(environment_.get()), directory_.string(), &opened);
-  });
+  const auto status =
+    without_unwinding([&opened, used = environment_, where = directory_.string()] {
+      return rocksdb::DB::Open(live_options(used.get()), where, &opened);
+    });
   database_.reset(opened);
   if (!status.ok())
     return database_failure("open", directory_, status);

@@ -60,7 +60,7 @@ private:
   result<void> put_summary(const cut& what);
 
   std::filesystem::path directory_;
-  std::unique_ptr<rocksdb::Env> environment_;
+  std::shared_ptr<rocksdb::Env> environment_;
   std::unique_ptr<rocksdb::DB> database_;
   std::unordered_map<std::string, identity> known_;
   std::vector<partition_id> partitions_; ///< Partitions of the last cut.

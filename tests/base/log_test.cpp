@@ -208,6 +208,28 @@ TEST_CASE("output_of_a_process_goes_to_its_log") {
   CHECK(f.older_text().ends_with("raw\nout\n"));
 }
 
+TEST_CASE("output_that_is_no_line_is_kept_to_the_size_without_a_line") {
+  const logged f{{.takes_output = true, .bytes_max = 100}};
+  const auto child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const log_file log{f.options};
+    log.keep_to_size(); // There is no file yet.
+    bool done = static_cast<bool>(log.write(log_level::info, "line"));
+    for (int i = 0; i < 100; ++i) {
+      done = write(STDOUT_FILENO, "0123456789", 10) == 10 && done;
+      log.keep_to_size();
+    }
+    _exit(done ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(f.text().size() <= 110);
+  CHECK(f.older_text().size() <= 110);
+  CHECK(std::distance(std::filesystem::directory_iterator{f.folder.path()}, {}) == 2);
+}
+
 TEST_CASE("threads_write_whole_lines") {
   const logged f;
   const log_file log{f.options};

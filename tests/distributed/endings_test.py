@@ -52,9 +52,11 @@ class Signals(EndingTest):
 
     def test_code_that_sets_handlers_of_its_own_does_not_take_the_signal(self):
         for how in ("ignore-sigterm", "take-sigterm"):
-            run = self.start("--where", "trainer-make", "--how", how, "--threads", "--samples",
-                             10**7, processes=False, name=how)
-            self.assertLess(self.seconds_to_the_end(run, 3), 30)
+            for where in ("describe", "trainer-make"):
+                with self.subTest(how=how, where=where):
+                    run = self.start("--where", where, "--how", how, "--threads", "--samples",
+                                     10**7, processes=False, name=where + how)
+                    self.assertLess(self.seconds_to_the_end(run, 3), 30)
 
     def test_a_timer_that_interrupts_each_call_changes_nothing(self):
         whole = self.misbehave("timer", "describe")

@@ -15,6 +15,11 @@ COMMON = ("--model", "softmax", "--epochs", 2, "--workers", 2, "--servers", 1)
 SLOW = cluster.slow([10] * 2)
 
 
+def in_trainer(how, after=0):
+    """Returns options of `misbehave` whose trainers misbehave after so many calls."""
+    return ("--where", "trainer", "--how", how, "--after", after)
+
+
 def ignoring(*numbers):
     """Returns words that start a program with these signals ignored."""
     names = " ".join(number.name.removeprefix("SIG") for number in numbers)
@@ -168,26 +173,26 @@ class Containers(cluster.ClusterTest):
 
 @unittest.skipUnless(can_make_namespaces(), "needs the right to make namespaces of processes")
 class Process1(cluster.ClusterTest):
-    program = "user_code"
+    program = "misbehave"
 
     def test_user_code_waits_for_its_children(self):
         for mode in ("--threads", "--workers"):
             with self.subTest(mode=mode):
                 run = self.finish(*(("--threads",) if mode == "--threads" else ("--workers", 1)),
-                                  "--does", "child", prefix=Containers.container, status=1,
+                                  *in_trainer("child"), prefix=Containers.container, status=1,
                                   processes=mode != "--threads")
                 self.assertIn("status 0", run.err)
 
     def test_the_status_is_that_of_the_launcher(self):
-        self.finish("--rate", "none", prefix=Containers.container, status=2)
-        self.finish("--threads", "--does", "segv", prefix=Containers.container,
+        self.finish("--loads", "none", prefix=Containers.container, status=2)
+        self.finish("--threads", *in_trainer("segv"), prefix=Containers.container,
                     status=128 + signal.SIGSEGV, processes=False)
 
 
 class UserCode(cluster.ClusterTest):
     """User code that starts programs, or that ends its process."""
-    program = "user_code"
-    common = ("--workers", 2, "--servers", 1)
+    program = "misbehave"
+    common = ("--servers", 1, "--samples", 200)
 
     def assert_default_signals(self, text):
         """The text has two lines of /proc/PID/status, with escapes in a message."""
@@ -200,47 +205,56 @@ class UserCode(cluster.ClusterTest):
         self.assertNotIn("lives", text)
 
     def test_programs_that_it_starts_have_the_default_signals(self):
-        run = self.finish("--does", "child", status=1)
+        run = self.finish(*in_trainer("child"), status=1)
         self.assert_default_signals(run.err)
-        threads = self.finish("--does", "child", "--threads", status=1, processes=False)
+        threads = self.finish(*in_trainer("child"), "--threads", status=1, processes=False)
         self.assert_default_signals(threads.err)
-        early = self.finish(prefix=("env", "USER_CODE_EARLY=1"))
+        early = self.finish(prefix=("env", "MISBEHAVE_EARLY=1"))
         log = early.logs["worker-0"]
         self.assert_default_signals(log)
 
     def test_ends_without_work_are_named_and_counted(self):
         """Also those after more than 2 s, with any status."""
         six = "6 times in a row before it had done any work "
-        runs = [(self.start("--does", does, "--rate", status, "--loads", loads), six + reason)
-                for does, status, loads, reason in (
-                    ("exit", 0, 2100, r"\(exit status 0\): worker [01]'s trainer called exit\(0\)"),
-                    ("exit", 3, 0, r"\(exit status 3\): worker [01]'s trainer called exit\(3\)"),
-                    ("exit", 4, 0, r"\(exit status 4\): worker [01]'s trainer called exit\(4\)"),
-                    ("kill", 0, 2100, r"\(killed by signal 9 "),
-                    ("assert", 0, 0,
-                     r"\(killed by signal 6\): .*Assertion `does == \"nothing\"' failed"),
-                    ("terminate", 0, 0, r"\(killed by signal 6\): thrown in a thread"),
-                    ("segv", 0, 0, r"\(killed by signal 11\): see "))]
+        runs = [(self.start(*in_trainer(how), "--loads", seconds), six + reason)
+                for how, seconds, reason in (
+                    ("exit-0", 2.1, r"\(exit status 0\): worker [01]'s trainer called exit\(0\)"),
+                    ("exit-3", 0, r"\(exit status 3\): worker [01]'s trainer called exit\(3\)"),
+                    ("exit-4", 0, r"\(exit status 4\): worker [01]'s trainer called exit\(4\)"),
+                    ("kill", 2.1, r"\(killed by signal 9 "),
+                    ("assert", 0, r"\(killed by signal 6\): .*Assertion `.*made to fail\"' failed"),
+                    ("throw-in-thread", 0, r"\(killed by signal 6\): made to fail"),
+                    ("abort", 0, r"\(killed by signal 6\): see /.*/logs/worker-[01]\.log\n$"),
+                    ("segv", 0, r"\(killed by signal 11\): see /.*/logs/worker-[01]\.log\n$"))]
         for run, reason in runs:
             self.assertEqual(run.wait(90), 1, run.story())
             self.assertRegex(run.err, reason)
         self.assertTrue(runs[0][0].told("process_ended", reason=re.compile(
             r"^exit status 0 although the job goes on: worker [01]'s trainer called exit\(0\)")))
+        self.assertTrue(runs[-1][0].told("process_ended", reason=re.compile(
+            r"^killed by signal 11: see .*/logs/worker-[01]\.log$")))
 
     def test_ends_after_work_do_not_count(self):
-        run = self.finish("--workers", 1, "--servers", 1, "--epochs", 1, "--does", "kill", "--after",
-                          3, common=())
+        run = self.finish("--workers", 1, "--epochs", 1, "--samples", 30, *in_trainer("kill", 3),
+                          common=())
         self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
+
+    def test_code_that_closes_files_of_troupe_ends_its_process(self):
+        for place, member in (("trainer", "worker"), ("function", "server")):
+            with self.subTest(place=place):
+                run = self.finish("--where", place, "--how", "close-all", status=1)
+                self.assertRegex(run.err, member + r" [01] ended 6 times .*\(killed by signal 6\): "
+                                 "code of the program closed files of this process: Bad file ")
 
     def test_numbers_are_written_with_points_in_any_locale(self):
         made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.home / "de_DE"],
                               capture_output=True)
         if not (self.home / "de_DE").exists():
             self.skipTest(f"no locale de_DE: {made.stderr}")
-        prefix = ("env", f"LOCPATH={self.home}", "USER_CODE_LOCALE=de_DE")
-        for more in (), ("USER_CODE_STREAMS=de_DE",):
-            run = self.finish("--lr", 0.25, "--rate", 0.75, "--kill", "worker:0@0.01",
-                              prefix=prefix + more)
+        prefix = ("env", f"LOCPATH={self.home}", "MISBEHAVE_LOCALE=de_DE")
+        for more in (), ("MISBEHAVE_STREAMS=de_DE",):
+            run = self.finish("--straggler-time-scale", 1.5, "--loads", 0.25, "--kill",
+                              "worker:0@0.01", prefix=prefix + more)
             self.assertEqual(run.report["optimizer"], "sgd")
 
 

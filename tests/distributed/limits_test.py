@@ -106,6 +106,22 @@ class Limits(cluster.ClusterTest):
     def test_processes(self):
         self.sweep("ulimit -u")
 
+    @unittest.skipUnless(os.geteuid() == 0, "setpriv needs root")
+    def test_processes_of_a_run_inside_a_main(self):
+        """run() returns the lack of a thread; it neither ends the process nor hangs."""
+        words = [cluster.arguments.programs / "misbehave", "inside", "threads", "nowhere", "nothing"]
+        os.umask(0)
+        for most in (1, 2, 3, 5, 7, 40):
+            with self.subTest(most=most):
+                run = cluster.Run(self.home, f"inside{most}", words, prefix("nproc", most))
+                self.runs.append(run)
+                if run.wait(60) == 0:
+                    self.assertGreater(most, 2)
+                    self.assertEqual(run.out, "test accuracy 1.0000\n")
+                else:
+                    self.assertEqual(run.launcher.returncode, 1, run.story())
+                    self.assertRegex(run.err, "^misbehave: .*cannot start a thread: Resource ")
+
     def test_address_space(self):
         self.sweep("ulimit -v")
 

@@ -169,10 +169,10 @@ def right_of_stop(cell):
     within = 30 if cell.signals == 1 else 1
     if cell.is_inside():  # run() handles no signals.
         return Right((-signal.SIGTERM,), within=within)
-    # Nothing has started yet where a program describes its job, so the signal may end it at once.
-    statuses = (128 + signal.SIGTERM, *([-signal.SIGTERM] if cell.where == "describe" else []))
+    if cell.where == "describe":  # Nothing has started yet.
+        within = 1
     is_named = cell.how == "never" and cell.signals == 1
-    return Right(statuses, CALLS[cell.where] + r" has not returned for \d+ s" if is_named else "",
+    return Right((128 + signal.SIGTERM,), CALLS[cell.where] + r" has not returned for \d+ s" if is_named else "",
                  within)
 
 

@@ -68,6 +68,18 @@ std::jmp_buf mark;
     std::_Exit(9); // The frame is gone, so it is not reached.
 }
 
+/// Returns the output of a shell command, and its status.
+std::string output_of(const std::string& command) {
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr)
+    throw std::runtime_error{"no popen"};
+  char some[4096] = {};
+  const auto got = std::fread(some, 1, sizeof some - 1, pipe);
+  std::this_thread::sleep_for(std::chrono::milliseconds{100}); // It has ended, and waits for this.
+  const int status = pclose(pipe);
+  return std::string{some, got} + "status " + std::to_string(status);
+}
+
 /// Starts one process that outlives this one.
 void start_a_child() {
   static bool is_started = false;
@@ -128,6 +140,7 @@ const std::map<std::string, act_function>& all_acts() {
     {"abort", then_go_on([] { std::abort(); })},
     {"assert", then_go_on(fail_assert)},
     {"segv", then_go_on(write_to_null)},
+    {"kill", then_go_on([] { std::raise(SIGKILL); })},
     {"stack-overflow", then_go_on([] { overflow(0); })},
     {"stdout", then_go_on([] { write_lines(stdout); })},
     {"stderr", then_go_on([] { write_lines(stderr); })},
@@ -137,6 +150,7 @@ const std::map<std::string, act_function>& all_acts() {
        std::longjmp(mark, 1);
      })},
     {"fork", then_go_on(start_a_child)},
+    {"child", []() -> bool { throw std::runtime_error{signals_of_a_child()}; }},
     {"close-all", then_go_on(close_all)},
     {"timer", then_go_on(start_timer)},
     {"ignore-sigterm", then_go_on([] { std::signal(SIGTERM, SIG_IGN); })},
@@ -158,6 +172,11 @@ std::vector<std::string> acts() {
   for (const auto& [name, unused] : all_acts())
     names.push_back(name);
   return names;
+}
+
+std::string signals_of_a_child() {
+  return output_of("grep -E '^Sig(Blk|Ign)' /proc/self/status; "
+                   "sh -c 'kill -TERM $$; echo lives'; true");
 }
 
 bool act(const std::string& how) { return all_acts().at(how)(); }

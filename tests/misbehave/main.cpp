@@ -5,6 +5,10 @@
 //
 // misbehave --where PLACE --how ACT [options of every program]
 // misbehave inside threads|simulation PLACE ACT: calls run() in a main of its own
+//
+// These environment variables are read before the job is described:
+// MISBEHAVE_EARLY: starts a program as soon as static objects are made, and prints its signals
+// MISBEHAVE_LOCALE, MISBEHAVE_STREAMS: the locale of C, and that of C++
 #include "actors/graph/run.hpp"
 #include "actors/protocol/worker/stage.hpp"
 #include "tests/misbehave/acts.hpp"
@@ -14,16 +18,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <clocale>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <locale>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,6 +48,7 @@ struct settings {
   std::string how = "nothing";
   std::uint64_t after = 20; ///< Calls of a place in a process that behave.
   std::uint64_t samples = 2000;
+  double load_seconds = 0; ///< Time that a trainer's constructor takes.
 };
 settings chosen; // A server function has no other way to it.
 
@@ -66,7 +76,10 @@ bool at(std::string_view place) {
 
 class counting_trainer final : public troupe::trainer {
 public:
-  counting_trainer() { at("trainer-make"); }
+  counting_trainer() {
+    std::this_thread::sleep_for(std::chrono::duration<double>{chosen.load_seconds});
+    at("trainer-make");
+  }
   ~counting_trainer() override { at("trainer-end"); }
 
   double gradient(const troupe::batch&, troupe::const_tensors,
@@ -212,6 +225,8 @@ int run_program(int argc, char** argv) {
   program.option("--where", chosen.where, "The place of the code", places());
   program.option("--how", chosen.how, "The act of the code there", acts());
   program.option("--after", chosen.after, "Calls of this place that behave");
+  program.option("--loads", chosen.load_seconds, "Seconds that a trainer's constructor takes", 0,
+                 100);
   program.option("--samples", chosen.samples, "Samples of an epoch", 1, 1'000'000'000);
   program.function("add", {add, 0});
   const bool is_child = std::find(argv, argv + argc, std::string_view{"--child"}) != argv + argc;
@@ -222,9 +237,26 @@ int run_program(int argc, char** argv) {
   });
 }
 
+/// Has a child before main().
+const std::string early = std::getenv("MISBEHAVE_EARLY") ? signals_of_a_child() : "";
+
+/// Returns false if there is no such locale.
+bool set_locales() {
+  if (const char* const name = std::getenv("MISBEHAVE_LOCALE"))
+    if (std::setlocale(LC_ALL, name) == nullptr)
+      return false;
+  if (const char* const name = std::getenv("MISBEHAVE_STREAMS"))
+    std::locale::global(std::locale{name});
+  return true;
+}
+
 } // namespace
 
 int main_of(int argc, char** argv) {
+  if (!early.empty())
+    fmt::print(stderr, "{}\n", early);
+  if (!set_locales())
+    return 77;
   const std::span words{argv, static_cast<std::size_t>(argc)};
   if (words.size() != 5 || words[1] != std::string_view{"inside"})
     return run_program(argc, argv);

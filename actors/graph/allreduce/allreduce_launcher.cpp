@@ -4,7 +4,6 @@
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/run_setup.hpp"
-#include "actors/graph/launch/slow_calls.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/processes/supervisor.hpp"
 #include "actors/graph/report/missing_members.hpp"
@@ -18,8 +17,6 @@
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
 #include "base/system/resource_limits.hpp"
-#include "base/system/signals.hpp"
-#include "base/user_code.hpp"
 #include "kernels/executors/team_memory.hpp"
 
 #include "fmt/format.h"
@@ -54,7 +51,9 @@ class allreduce_launcher {
 public:
   allreduce_launcher(const plan& what, std::vector<std::string> command, end_watch& end)
       : plan_(what), command_(std::move(command)), job_(what.job),
-        statistics_(job_, node_roles_of(plan_)), console_(name_), end_(end) {}
+        statistics_(job_, node_roles_of(plan_)), console_(name_), end_(end) {
+    end_.run_begins();
+  }
 
   int run() {
     required(check_tensor_files(options_, job_), bad_command_line);
@@ -152,10 +151,9 @@ private:
   bool over() const { return over_; }
 
   void round() {
-    const auto signal = signals_.wait(launcher_interval);
+    const auto [signal, slow] = end_.wait(launcher_interval);
     const auto now = steady_now();
-    end_.main_thread_works();
-    for (const auto& line : slow_.look(open_calls(), now))
+    for (const auto& line : slow)
       event({event_kind::process_waits, {{"text", line}}});
     if (signal && *signal != SIGCHLD)
       stop(*signal);
@@ -203,8 +201,7 @@ private:
     if (!training_since_ && !done && passed > early_stop_max)
       fail("stopped before the training began");
     else if (passed > last_checkpoint_max)
-      fail(done ? "stopped before the last evaluation was done"
-                : "no last checkpoint within 20 s; stopped without it");
+      fail(done ? "stopped before the last evaluation was done" : no_last_checkpoint);
     over_ = over_ || failure_;
   }
 
@@ -394,8 +391,6 @@ private:
   run_statistics statistics_;
   run_console console_;
   end_watch& end_;
-  slow_calls slow_;
-  signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
   std::optional<shared_status> status_;
   std::optional<kernels::team_memory> memory_;

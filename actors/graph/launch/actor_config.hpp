@@ -26,9 +26,18 @@ struct actor_config : caf::actor_system_config {
   }
 };
 
+struct own_actor_system {
+  std::unique_ptr<actor_config> config; ///< The system uses it.
+  std::unique_ptr<caf::actor_system> system;
+};
+
 /// Makes an actor system, which starts threads. CAF hangs where one of them cannot start.
-inline std::unique_ptr<caf::actor_system> make_actor_system(caf::actor_system_config& config) {
-  return without_unwinding([&] { return std::make_unique<caf::actor_system>(config); });
+inline own_actor_system make_actor_system(std::size_t threads = 1) {
+  return without_unwinding([threads] {
+    own_actor_system made{std::make_unique<actor_config>(threads), nullptr};
+    made.system = std::make_unique<caf::actor_system>(*made.config);
+    return made;
+  });
 }
 
 } // namespace troupe

@@ -10,6 +10,8 @@ namespace troupe {
 
 /// Time for the last checkpoint after the user's request to stop. The deadline below is later.
 constexpr std::chrono::seconds last_checkpoint_max{20};
+/// The failure of a run that has none by then.
+constexpr const char* no_last_checkpoint = "no last checkpoint within 20 s; stopped without it";
 
 /// A plain state machine. The process ends by itself in most cases, and sooner.
 class end_deadline {
@@ -21,6 +23,8 @@ public:
   /// Time that calls of the program's code get to return once the run has its result.
   static constexpr std::chrono::seconds after_result{5};
 
+  /// A run begins, which takes note of the signals itself. Before it, a signal is due at once.
+  void run_begins() { is_run_ = true; }
   /// `count`: signals so far that ask the run to stop. `number`: the last one.
   void signalled(int count, int number, time_point now);
   /// The run has its result; only the ends of its actors are waited for.
@@ -36,6 +40,7 @@ private:
     time_point at{0};
   };
 
+  bool is_run_ = false;
   std::optional<time_point> first_at_, second_at_; ///< Signals.
   int number_ = 0;
   std::optional<result_of_run> result_;

@@ -41,9 +41,8 @@ struct job_client::parts {
 
   member_id self = any_observer();
   std::shared_ptr<observer_mailbox> mailbox = std::make_shared<observer_mailbox>();
-  actor_config config{1};
-  std::unique_ptr<caf::actor_system> own_system = make_actor_system(config);
-  caf::actor_system& system = *own_system;
+  own_actor_system own_system = make_actor_system();
+  caf::actor_system& system = *own_system.system;
   process_links links;
   observer_handle observer;
 };

@@ -186,7 +186,7 @@ job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
       && is_silent_since(*stop_asked_at_, stop_silence, now))
     return abandon("no last checkpoint, as no coordinator answers; stopped without it");
   if (stop_asked_at_ && now - *stop_asked_at_ > last_checkpoint_max)
-    return abandon("no last checkpoint within 20 s; stopped without it");
+    return abandon(no_last_checkpoint);
   // Without a coordinator no message ends the job.
   if (gave_up_at_
       && (now - *gave_up_at_ > end_timeout || is_silent_since(*gave_up_at_, failed_silence, now)))

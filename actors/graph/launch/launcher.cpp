@@ -24,7 +24,7 @@
 #include "base/system/directory_lock.hpp"
 #include "base/system/draw_random.hpp"
 #include "base/system/process_memory.hpp"
-#include "base/system/signals.hpp"
+#include "base/system/resource_limits.hpp"
 #include "base/user_code.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
@@ -72,7 +72,7 @@ public:
   launcher(const plan& what, std::vector<std::string> command, end_watch& end)
       : plan_(what), command_(std::move(command)), job_(what.job),
         statistics_(job_, node_roles_of(plan_)), console_(name_), end_(&end) {
-    signals_.emplace();
+    end.run_begins();
   }
 
   /// Makes one without screen and signals.
@@ -236,11 +236,9 @@ private:
   void round() {
     if (simulation_)
       simulation_->pass(launcher_interval);
-    const auto signal = await_signal(simulation_ ? 0ms : launcher_interval);
+    const auto [signal, slow] = await_news(simulation_ ? 0ms : launcher_interval);
     const auto now = time();
-    if (end_)
-      end_->main_thread_works();
-    for (const auto& line : slow_.look(open_calls(), steady_now()))
+    for (const auto& line : slow)
       event({event_kind::process_waits, {{"text", line}}});
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));
@@ -260,11 +258,11 @@ private:
     }
   }
 
-  std::optional<int> await_signal(std::chrono::milliseconds timeout) {
-    if (signals_)
-      return signals_->wait(timeout);
+  end_watch::news await_news(std::chrono::milliseconds timeout) {
+    if (end_)
+      return end_->wait(timeout);
     poll(nullptr, 0, static_cast<int>(timeout.count()));
-    return std::nullopt;
+    return {std::nullopt, slow_.look(open_calls(), steady_now())};
   }
 
   void show(const progress_snapshot& now) {
@@ -305,11 +303,9 @@ private:
   /// a separate thread, as etcd may be slow. If it fails, the lease runs out by itself.
   void mark_dead(const supervisor::loss& loss) {
     spawn_detached(
-      system_, system_,
-      [etcd = etcd_of(options_, cluster_.checkpoint_directory),
-       who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
-        (void)storage::etcd_store::mark_dead(etcd, who);
-      });
+      system_, [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+                who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index},
+                                   loss.pid)] { (void)storage::etcd_store::mark_dead(etcd, who); });
   }
 
   void follow(const job_update& news, time_point now) {
@@ -367,7 +363,7 @@ private:
       if (!watch_->on_evaluated(result.failed))
         continue;
       statistics_.job_finished(now);
-      if (!signals_)
+      if (!end_)
         last_values_ = result.parameters;
       if (result.failed || !options_.export_file)
         continue;
@@ -449,12 +445,11 @@ private:
   run_statistics statistics_;
   run_console console_;
   end_watch* end_ = nullptr; ///< Null in a run inside another program.
-  slow_calls slow_;
+  slow_calls slow_;          ///< Of such a run.
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;
-  std::optional<signal_watch> signals_;         ///< Empty in a run inside another program.
-  std::vector<std::vector<float>> last_values_; ///< Of the tables, without `signals_`.
+  std::vector<std::vector<float>> last_values_; ///< Of the tables, for such a run.
   std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< Empty if all roles are in this process.
   std::optional<job_monitor> watch_;
@@ -463,9 +458,8 @@ private:
   std::shared_ptr<observer_mailbox> mailbox_ = std::make_shared<observer_mailbox>();
   std::shared_ptr<evaluation_inbox> evaluations_ = std::make_shared<evaluation_inbox>();
   std::shared_ptr<warning_inbox> warnings_ = std::make_shared<warning_inbox>();
-  actor_config config_{threads()};
-  std::unique_ptr<caf::actor_system> own_system_ = make_actor_system(config_);
-  caf::actor_system& system_ = *own_system_;
+  own_actor_system own_system_ = make_actor_system(threads());
+  caf::actor_system& system_ = *own_system_.system;
   std::optional<simulation> simulation_; ///< Only with --simulate.
   std::optional<process_links> links_;
   std::optional<local_cluster> local_;
@@ -494,7 +488,7 @@ result<report> run_inside(const plan& what, log_sink log) {
   } catch (const run_failed& why) {
     return failure{why.code, why.what()};
   } catch (...) {
-    return failure{errc::job_failed, exception_text()};
+    return failure{errc::job_failed, with_limits(exception_text())};
   }
 }
 

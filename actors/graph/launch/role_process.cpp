@@ -79,11 +79,12 @@ struct process_voice {
         to.say("log", written.error().text + "; it would say: " + text);
     };
   }
-  /// Returns a function for the first work that is done. It may be called again.
+  /// Returns a function for work that is done. It tells the launcher once. If the pipe is full, the
+  /// next call tries again, as an actor must not wait.
   std::function<void()> works() const {
     return [to = notices, told = std::make_shared<std::atomic<bool>>(false)] {
-      if (!told->exchange(true))
-        to.tell(notice_kind::works);
+      if (!told->load() && to.try_to_tell(notice_kind::works))
+        told->store(true);
     };
   }
   notice_sink waits() const {
@@ -108,7 +109,7 @@ struct child_process {
       : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
         cluster(std::move(from)), functions(std::move(of_program)),
         probes(probes_of(cluster.job, functions)), compressed(std::move(compression)),
-        how(std::move(transport)), own_system(make_actor_system(config)), system(*own_system),
+        how(std::move(transport)), own_system(make_actor_system()), system(*own_system.system),
         links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
@@ -175,8 +176,7 @@ struct child_process {
   std::vector<function_probe> probes;
   std::optional<codec_options> compressed; ///< Set for a worker that compresses.
   transport_options how;
-  actor_config config;
-  std::unique_ptr<caf::actor_system> own_system;
+  own_actor_system own_system;
   caf::actor_system& system;
   process_links links;
   std::vector<std::unique_ptr<process_links>> others;
@@ -345,7 +345,8 @@ int run_child(const child_identity& who, const run_options& options,
   const bool has_function = std::ranges::any_of(
     cluster->job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
   if (is_worker || has_keeper || has_function) // Other processes call no code of the program.
-    tell_slow_calls(process_of(who.self), voice.waits(), voice.log());
+    tell_slow_calls(process_of(who.self), voice.waits(), voice.log(),
+                    [file = voice.file] { file.keep_to_size(); });
   try {
     auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what)

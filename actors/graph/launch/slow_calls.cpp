@@ -20,6 +20,7 @@ std::vector<std::string> slow_calls::look(const std::vector<open_call>& open, ti
   std::erase_if(seen_, [&](const auto& x) {
     return std::ranges::find(open, x.first, &open_call::number) == open.end();
   });
+  looked_at_ = now;
   std::vector<std::string> lines;
   for (const auto& call : open) {
     auto& seen = seen_.try_emplace(call.number, call.name, now).first->second;
@@ -30,18 +31,20 @@ std::vector<std::string> slow_calls::look(const std::vector<open_call>& open, ti
   return lines;
 }
 
-std::vector<std::string> slow_calls::names() const {
-  std::vector<std::string> all;
-  for (const auto& [unused, seen] : seen_)
-    if (seen.is_told)
-      all.push_back(seen.name);
-  return all;
+std::optional<std::string> slow_calls::longest(time_point least) const {
+  const auto found =
+    std::ranges::min_element(seen_, {}, [](const auto& each) { return each.second.since; });
+  if (found == seen_.end() || looked_at_ - found->second.since < least)
+    return std::nullopt;
+  return found->second.name;
 }
 
-void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
+                     std::function<void()> each_look) {
   const auto patience = self.role == role::server ? server_patience : worker_patience;
   detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
-                                        log = std::move(log), patience] {
+                                        log = std::move(log), each_look = std::move(each_look),
+                                        patience] {
     slow_calls calls{patience};
     std::mutex mutex;
     std::condition_variable never;
@@ -54,10 +57,11 @@ void tell_slow_calls(process_name self, notice_sink waits, log_sink log) {
         waits("call", line);
         is_told = true;
       }
-      if (is_told && calls.names().empty()) {
+      if (is_told && !calls.longest(patience)) {
         waits("call", "");
         is_told = false;
       }
+      each_look();
     }
   }).detach();
 }

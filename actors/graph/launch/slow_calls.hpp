@@ -9,7 +9,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +27,9 @@ public:
   /// Returns a line for each call that became slow, "worker 1's trainer has not returned for 10 s".
   /// `open`: all open calls. Each call has one line.
   std::vector<std::string> look(const std::vector<open_call>& open, time_point now);
-  /// Returns the names of the slow calls of the last look, in the order of their numbers.
-  std::vector<std::string> names() const;
+  /// Returns the name of the call that was open for the longest time at the last look; nullopt:
+  /// none was open for `least`.
+  std::optional<std::string> longest(time_point least) const;
 
 private:
   struct seen_call {
@@ -36,11 +39,13 @@ private:
   };
   std::chrono::seconds patience_;
   std::map<std::uint64_t, seen_call> seen_; ///< By number.
+  time_point looked_at_{0};
 };
 
 /// Starts a thread that tells of slow calls of this process, until it ends: as a notice, and in the
 /// log. `self`: the process, whose own name is left out. A server that is silent for 5 s counts as
-/// dead and is killed, so its calls are named after 4 s.
-void tell_slow_calls(process_name self, notice_sink waits, log_sink log);
+/// dead and is killed, so its calls are named after 4 s. `each_look`: called twice a second.
+void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
+                     std::function<void()> each_look);
 
 } // namespace troupe

@@ -125,8 +125,12 @@ void notice_writer::say(const std::string& topic, const std::string& text) const
   (void)send({self_, notice_kind::waits, topic, text});
 }
 
+bool notice_writer::try_to_tell(notice_kind kind, const std::string& text) const {
+  return send({self_, kind, {}, text});
+}
+
 void notice_writer::tell(notice_kind kind, const std::string& text) const {
-  for (int i = 0; i < attempts_max && !send({self_, kind, {}, text}); ++i) {
+  for (int i = 0; i < attempts_max && !try_to_tell(kind, text); ++i) {
     pollfd room{descriptor_, POLLOUT, 0};
     poll(&room, 1, room_wait_ms);
   }

@@ -75,7 +75,10 @@ public:
   /// Writes a notice; an empty text says that the wait is over. It never blocks: notices are lost
   /// while the launcher does not read.
   void say(const std::string& topic, const std::string& text) const;
-  /// Writes a notice of another kind. While the pipe is full it waits, for 1 s at most.
+  /// Writes a notice of another kind unless the pipe is full. Returns whether it was written.
+  bool try_to_tell(notice_kind kind, const std::string& text = {}) const;
+  /// Writes a notice of another kind, for a process that ends. While the pipe is full it waits, for
+  /// 1 s at most.
   void tell(notice_kind kind, const std::string& text = {}) const;
 
 private:

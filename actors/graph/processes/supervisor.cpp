@@ -159,17 +159,15 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   const bool may_end = winding_down_ || leaving_.contains(who);
   const auto how = cause == end_cause::deposed ? said->text : text_of_end(what, status);
-  const auto words = last_words(who, what);
+  const auto reason = reason_of_end(who, what, status);
   if (cause != end_cause::dismissed && !(clean && may_end)) {
-    const bool has_words = cause == end_cause::crash && !words.empty()
-                           && (WIFEXITED(status) || WTERMSIG(status) == SIGABRT);
-    losses.push_back(
-      {{who.role, who.index, what.incarnation},
-       pid,
-       what.killed_at.value_or(now),
-       now,
-       how + (clean ? " although the job goes on" : "") + (has_words ? ": " + words : ""),
-       cause == end_cause::deposed});
+    losses.push_back({{who.role, who.index, what.incarnation},
+                      pid,
+                      what.killed_at.value_or(now),
+                      now,
+                      how + (clean ? " although the job goes on" : "")
+                        + (cause == end_cause::crash ? ": " + reason : ""),
+                      cause == end_cause::deposed});
   }
   if (may_end)
     return;
@@ -177,10 +175,8 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   if (!next.too_often)
     what.start_at = now + next.pause;
   else
-    end_restarts(
-      who, what,
-      to_string(who) + " ended " + *next.too_often + " (" + how + "): "
-        + (words.empty() ? "see " + log_path(options_.run_directory, who).string() : words));
+    end_restarts(who, what,
+                 to_string(who) + " ended " + *next.too_often + " (" + how + "): " + reason);
 }
 
 /// Returns "exit status 1" or "killed by signal 9", with a likely cause.
@@ -219,6 +215,14 @@ void supervisor::end_restarts(process_name who, process& what, const std::string
     told_.push_back(why + "; the job goes on without it");
   else
     failed_ = failure{errc::job_failed, why};
+}
+
+/// Returns the last words of a process that ended with this status, or the place to look. A signal
+/// other than SIGABRT comes without words.
+std::string supervisor::reason_of_end(process_name who, const process& what, int status) const {
+  const bool has_words = !WIFSIGNALED(status) || WTERMSIG(status) == SIGABRT;
+  const auto words = has_words ? last_words(who, what) : "";
+  return words.empty() ? "see " + log_path(options_.run_directory, who).string() : words;
 }
 
 /// Returns the last line since its start that can be the reason of its end; empty: there is none.

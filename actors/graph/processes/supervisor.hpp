@@ -106,6 +106,7 @@ private:
   void end_restarts(process_name who, process& what, const std::string& why);
   void read_notices(time_point now);
   std::string text_of_end(const process& what, int status);
+  std::string reason_of_end(process_name who, const process& what, int status) const;
   std::string last_words(process_name who, const process& what) const;
 
   supervisor_options options_;

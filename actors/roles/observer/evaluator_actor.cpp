@@ -60,8 +60,8 @@ evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv val
   if (!own_thread)
     return system.spawn(run_evaluator, std::move(job), std::move(values), std::move(nodes),
                         std::move(done));
-  return spawn_detached(system, system, run_evaluator, std::move(job), std::move(values),
-                        std::move(nodes), std::move(done));
+  return spawn_detached(system, run_evaluator, std::move(job), std::move(values), std::move(nodes),
+                        std::move(done));
 }
 
 void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator) {

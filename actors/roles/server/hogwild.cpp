@@ -226,7 +226,7 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
 } // namespace
 
 kv spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
-  return spawn_detached(system, system, run_hogwild, std::move(tables));
+  return spawn_detached(system, run_hogwild, std::move(tables));
 }
 
 member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,

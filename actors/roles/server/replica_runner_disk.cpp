@@ -105,8 +105,8 @@ void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
   const auto saved = std::make_shared<const std::vector<partition_image>>(std::move(images));
   const auto by =
     options.own_thread
-      ? spawn_detached(self->system(), *self, run_filler, context_->pool, functions(),
-                       options.given, options.keeper, saved)
+      ? spawn_detached_or_not(*self, run_filler, context_->pool, functions(), options.given,
+                              options.keeper, saved)
       : self->spawn(run_filler, context_->pool, functions(), options.given, options.keeper, saved);
   std::vector<partition_id> partitions;
   for (const auto& x : held)
@@ -174,10 +174,9 @@ void replica_runner::run(keep_past_effect&, host_effects&) {
 
 void replica_runner::run(replay_effect& effect, host_effects&) {
   auto* self = context_->self;
-  const auto by =
-    context_->options.own_thread
-      ? spawn_detached(self->system(), *self, run_replayer, context_->pool, functions())
-      : self->spawn(run_replayer, context_->pool, functions());
+  const auto by = context_->options.own_thread
+                    ? spawn_detached_or_not(*self, run_replayer, context_->pool, functions())
+                    : self->spawn(run_replayer, context_->pool, functions());
   self
     ->request(by, storage_timeout, read_atom_v, host_.desired().job,
               std::exchange(recalled_, nullptr))

@@ -58,7 +58,7 @@ gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, tra
                                     gradient_thread where, bool keep_on_device) {
   if (where == gradient_thread::none)
     return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, keep_on_device);
-  return spawn_detached(system, system, run_gradient_actor, std::move(job), std::move(make), where,
+  return spawn_detached(system, run_gradient_actor, std::move(job), std::move(make), where,
                         keep_on_device);
 }
 

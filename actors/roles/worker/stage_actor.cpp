@@ -39,7 +39,7 @@ kv spawn_stage(caf::actor_system& system, stage_options options,
     return run_stage(self, std::move(how), *shared, std::move(to));
   };
   if (blocks)
-    return spawn_detached(system, system, begin, std::move(options), std::move(next));
+    return spawn_detached(system, begin, std::move(options), std::move(next));
   return system.spawn(begin, std::move(options), std::move(next));
 }
 

@@ -5,6 +5,7 @@
 #include "actors/training/cached_values.hpp"
 #include "actors/training/divergence.hpp"
 #include "base/clock.hpp"
+#include "base/exception_text.hpp"
 #include "serialization/payload.hpp"
 
 #include "caf/send.hpp"
@@ -16,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace troupe {
@@ -59,15 +61,24 @@ struct worker_shell {
     is_sparse = any_sparse(options.job);
     has_frozen = any_frozen(options.job);
     begins_alone = has_frozen && options.step_planner.ahead_max > 0 && !any_bsp(options.job);
-    gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
-                                     gradient_thread_of(options), options.keep_on_device);
-    self->attach_functor(
-      [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
+    begin_gradients(std::move(make));
     // The coordinator scans all workers for each status, so a thousand workers report less often.
     constexpr std::uint32_t workers_at_full_rate = 256;
     port.report_every(report_interval * std::max(1u, options.job.workers / workers_at_full_rate));
     self->delayed_send(self, report_interval, tick_atom_v);
     send_report();
+  }
+
+  void begin_gradients(trainer_factory make) {
+    try {
+      gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
+                                       gradient_thread_of(options), options.keep_on_device);
+    } catch (const std::system_error&) { // No thread, in a run inside another program.
+      failed = failure{errc::job_failed, exception_text()};
+      return;
+    }
+    self->attach_functor(
+      [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
   }
 
   // -- control path --

@@ -2,6 +2,7 @@
 #include "base/system/exit_guard.hpp"
 
 #include "base/system/descriptor.hpp"
+#include "base/system/leave_process.hpp"
 #include "base/user_code.hpp"
 
 #include "doctest/doctest.h"
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -34,6 +36,7 @@ ending ending_of(const std::function<void(exit_guard::line_writer)>& what) {
   REQUIRE(child >= 0);
   if (child == 0) {
     close(ends[0]);
+    dup2(ends[1], STDERR_FILENO);
     what([to = ends[1]](const std::string& line) {
       [[maybe_unused]] const auto written = write(to, line.data(), line.size());
     });
@@ -58,22 +61,17 @@ void exit_in_call(int status) {
 
 } // namespace
 
-TEST_CASE("an_exit_with_0_before_the_end_has_status_1_and_names_the_caller") {
-  const auto found = ending_of([](auto write) {
-    const exit_guard guard{1, write};
-    exit_in_call(0);
-  });
-  CHECK(found.status == 1);
-  CHECK(found.line == "worker 1's trainer called exit(0) before the job was done");
-}
-
-TEST_CASE("another_status_stays") {
-  const auto found = ending_of([](auto write) {
-    const exit_guard guard{1, write};
-    exit_in_call(3);
-  });
-  CHECK(found.status == 3);
-  CHECK(found.line == "worker 1's trainer called exit(3) before the job was done");
+TEST_CASE("an_exit_before_the_end_names_the_caller_and_has_status_1_in_place_of_0") {
+  for (const int status : {0, 3}) {
+    const auto found = ending_of([status](auto write) {
+      const exit_guard guard{1, write};
+      exit_in_call(status);
+    });
+    CHECK(found.status == (status == 0 ? 1 : status));
+    CHECK(found.line
+          == "worker 1's trainer called exit(" + std::to_string(status)
+               + ") before the job was done");
+  }
 }
 
 TEST_CASE("quick_exit_has_status_1") {
@@ -107,6 +105,25 @@ TEST_CASE("code_that_no_call_marks_is_the_program") {
   });
   CHECK(found.status == 0);
   CHECK(found.line == "the program called exit(0) before the job was done");
+}
+
+TEST_CASE("a_handler_of_exit_that_does_not_return_has_a_limited_time_and_its_status_stays") {
+  const auto found = ending_of([](auto) {
+    std::atexit([] { pause(); });
+    limit_exit_handlers(std::chrono::milliseconds{50});
+    std::exit(3);
+  });
+  CHECK(found.status == 3);
+  CHECK(found.line.ends_with(": handlers of exit() did not return within 1 s\n"));
+}
+
+TEST_CASE("a_handler_of_exit_runs_under_the_limit") {
+  const auto found = ending_of([](auto) {
+    std::atexit([] { _exit(8); });
+    limit_exit_handlers();
+    std::exit(3);
+  });
+  CHECK(found.status == 8);
 }
 
 TEST_CASE("exit_is_as_usual_without_a_guard_and_in_a_child_that_the_program_forks") {

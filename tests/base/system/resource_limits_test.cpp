@@ -13,9 +13,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -59,6 +61,18 @@ ending end_of(const std::function<void()>& call) {
   close(ends[0]);
   REQUIRE(waitpid(child, &made.status, 0) == child);
   return made;
+}
+
+/// Runs `call` in a child process, and returns its status as of waitpid().
+int status_of_child(const std::function<void()>& call) {
+  const auto child = fork();
+  if (child == 0) {
+    call();
+    _exit(EXIT_SUCCESS);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
 }
 
 bool aborted(const ending& made) {
@@ -141,6 +155,34 @@ TEST_CASE("a thread that cannot start ends the process with its status") {
     CHECK(WIFEXITED(made.status));
     CHECK(WEXITSTATUS(made.status) == chosen_status);
   }
+}
+
+TEST_CASE("without a chosen end an exception comes back before any destructor of the call") {
+  static std::atomic<bool> is_unwound{false};
+  struct unwound {
+    ~unwound() { is_unwound = true; }
+  };
+  CHECK_THROWS_WITH(without_unwinding([]() -> int {
+                      const unwound library;
+                      lack_a_thread();
+                    }),
+                    "cannot start a thread: Resource temporarily unavailable");
+  CHECK_THROWS_WITH(without_unwinding([]() -> int {
+                      const unwound library;
+                      throw std::runtime_error{"no"};
+                    }),
+                    "no");
+  CHECK_FALSE(is_unwound);
+}
+
+TEST_CASE("a handler of std::terminate that was there before is still called") {
+  const auto made = status_of_child([] {
+    std::set_terminate([] { _exit(chosen_status); });
+    without_unwinding([] { return 7; });
+    std::thread{[] { throw std::runtime_error{"no"}; }}.join();
+  });
+  CHECK(WIFEXITED(made));
+  CHECK(WEXITSTATUS(made) == chosen_status);
 }
 
 TEST_CASE("without a chosen end a lack of threads is an exception with a reason") {

@@ -9,15 +9,33 @@ namespace end_deadline_test {
 using namespace troupe;
 using namespace std::chrono_literals;
 
-TEST_CASE("without_a_signal_a_run_takes_its_time") {
+namespace {
+
+end_deadline deadline_of_run() {
+  end_deadline made;
+  made.run_begins();
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("before_a_run_a_signal_ends_the_process_at_once") {
   end_deadline end;
+  end.signalled(0, 0, 1s);
+  CHECK_FALSE(end.look(true, 1000h));
+  end.signalled(1, SIGTERM, 1000h);
+  CHECK(end.look(true, 1000h) == 143);
+}
+
+TEST_CASE("without_a_signal_a_run_takes_its_time") {
+  auto end = deadline_of_run();
   end.signalled(0, 0, 1s);
   for (const bool calls_open : {true, false})
     CHECK_FALSE(end.look(calls_open, 1000h));
 }
 
 TEST_CASE("one_signal_ends_the_process_within_30_s") {
-  end_deadline end;
+  auto end = deadline_of_run();
   for (auto now = 5s; now < 30s; ++now) { // It is told again and again.
     end.signalled(1, SIGTERM, now);
     CHECK_FALSE(end.look(true, now));
@@ -26,7 +44,7 @@ TEST_CASE("one_signal_ends_the_process_within_30_s") {
 }
 
 TEST_CASE("two_signals_end_it_within_1_s") {
-  end_deadline end;
+  auto end = deadline_of_run();
   end.signalled(1, SIGTERM, 5s);
   end.signalled(2, SIGINT, 8s);
   CHECK_FALSE(end.look(true, 8s));
@@ -35,13 +53,13 @@ TEST_CASE("two_signals_end_it_within_1_s") {
 }
 
 TEST_CASE("two_signals_at_once_end_it_within_1_s") {
-  end_deadline end;
+  auto end = deadline_of_run();
   end.signalled(2, SIGTERM, 8s);
   CHECK(end.look(true, 9s) == 143);
 }
 
 TEST_CASE("a_run_with_a_result_waits_5_s_for_open_calls_and_has_its_own_status") {
-  end_deadline end;
+  auto end = deadline_of_run();
   end.over(1, 100s);
   CHECK_FALSE(end.look(true, 104'999ms));
   CHECK(end.look(true, 105s) == 1);

@@ -13,12 +13,22 @@ TEST_CASE("a_call_that_does_not_return_for_10_s_is_named_once") {
   const std::vector<open_call> open{{7, "worker 1's trainer"}};
   CHECK(calls.look(open, 1s).empty());
   CHECK(calls.look(open, 10'999ms).empty());
-  CHECK(calls.names().empty());
   CHECK(calls.look(open, 11s) == lines{"worker 1's trainer has not returned for 10 s"});
   CHECK(calls.look(open, 60s).empty());
-  CHECK(calls.names() == lines{"worker 1's trainer"});
   CHECK(calls.look({}, 61s).empty());
-  CHECK(calls.names().empty());
+}
+
+TEST_CASE("the_call_that_is_open_for_the_longest_time_is_known_once_it_is_long") {
+  slow_calls calls;
+  CHECK_FALSE(calls.longest(0s));
+  calls.look({{7, "evaluator 'test'"}}, 10s);
+  CHECK_FALSE(calls.longest(2s));
+  calls.look({{3, "worker 1's trainer"}, {7, "evaluator 'test'"}}, 11'999ms);
+  CHECK_FALSE(calls.longest(2s));
+  calls.look({{3, "worker 1's trainer"}, {7, "evaluator 'test'"}}, 12s);
+  CHECK(calls.longest(2s) == "evaluator 'test'");
+  calls.look({{3, "worker 1's trainer"}}, 13s);
+  CHECK_FALSE(calls.longest(2s));
 }
 
 TEST_CASE("the_patience_can_be_shorter") {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <thread>
 
@@ -67,6 +68,19 @@ TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
     writer.say("etcd", "waits");
   CHECK(pipe.read().size() > 100);
   notice_writer{-1, server}.say("etcd", "waits"); // The notice is dropped.
+}
+
+TEST_CASE("a notice that is tried finds a full pipe at once and is written later") {
+  notice_pipe pipe;
+  const notice_writer writer{pipe.writing_end(), server};
+  const auto begun = std::chrono::steady_clock::now();
+  while (writer.try_to_tell(notice_kind::works))
+    ;
+  CHECK_FALSE(writer.try_to_tell(notice_kind::works));
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::milliseconds{500});
+  CHECK(pipe.read().front() == notice{server, notice_kind::works});
+  CHECK(writer.try_to_tell(notice_kind::works));
+  CHECK(notice_writer{-1, server}.try_to_tell(notice_kind::works)); // The notice is dropped.
 }
 
 TEST_CASE("a notice that must arrive waits until the pipe has room") {

@@ -51,9 +51,21 @@ struct fixture {
     return supervise.tick(now);
   }
 
+  /// Checks that the process is not started again before the pause is over. Returns whether it runs
+  /// then.
+  bool starts_after(std::chrono::milliseconds pause) {
+    now += pause - 1ms;
+    CHECK(supervise.tick(now).empty());
+    CHECK(supervise.running() == 0);
+    now += 1ms;
+    CHECK(supervise.tick(now).empty());
+    return supervise.running() == 1;
+  }
+
+  std::filesystem::path log_path() const { return folder.path() / "logs" / "server-1.log"; }
   std::string log() const {
     std::stringstream text;
-    text << std::ifstream{folder.path() / "logs" / "server-1.log"}.rdbuf();
+    text << std::ifstream{log_path()}.rdbuf();
     return text.str();
   }
 
@@ -61,6 +73,13 @@ struct fixture {
   void block_log() const {
     std::filesystem::rename(folder.path() / "logs", folder.path() / "away");
     std::ofstream{folder.path() / "logs"} << "no directory";
+  }
+  /// Kills the process while no other one can be started.
+  void kill_and_block() {
+    start();
+    block_log();
+    REQUIRE(supervise.kill(who, now));
+    CHECK(tick_at_end().size() == 1);
   }
   void unblock_log() const {
     std::filesystem::remove(folder.path() / "logs");
@@ -152,12 +171,7 @@ TEST_CASE("ends_without_work_are_paused_ever_longer_and_given_up_at_last") {
     CHECK(losses[0].how == "exit status 7: out of luck");
     CHECK(losses[0].killed_at == f.now);
     CHECK_FALSE(f.supervise.failed());
-    f.now += pause - 1ms;
-    CHECK(f.supervise.tick(f.now).empty());
-    CHECK(f.supervise.running() == 0);
-    f.now += 1ms;
-    CHECK(f.supervise.tick(f.now).empty());
-    CHECK(f.supervise.running() == 1);
+    CHECK(f.starts_after(pause));
   }
   CHECK(f.tick_at_end().size() == 1);
   CHECK(f.supervise.failed().value().text
@@ -170,32 +184,17 @@ TEST_CASE("ends_without_work_are_paused_ever_longer_and_given_up_at_last") {
 
 TEST_CASE("a_start_that_fails_is_tried_again_ever_later") {
   fixture f{forever};
-  f.start();
-  f.block_log();
-  REQUIRE(f.supervise.kill(f.who, f.now));
-  CHECK(f.tick_at_end().size() == 1);
-  for (const auto pause : {100ms, 200ms, 400ms}) {
-    CAPTURE(pause.count());
-    CHECK_FALSE(f.supervise.failed());
-    CHECK(f.supervise.running() == 0);
-    if (pause == 400ms)
-      f.unblock_log();
-    f.now += pause - 1ms;
-    CHECK(f.supervise.tick(f.now).empty());
-    CHECK(f.supervise.running() == 0);
-    f.now += 1ms;
-    CHECK(f.supervise.tick(f.now).empty());
-  }
-  CHECK(f.supervise.running() == 1);
+  f.kill_and_block();
+  CHECK_FALSE(f.starts_after(100ms));
+  CHECK_FALSE(f.starts_after(200ms));
+  f.unblock_log();
+  CHECK(f.starts_after(400ms));
   CHECK_FALSE(f.supervise.failed());
 }
 
 TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
   fixture f{forever};
-  f.start();
-  f.block_log();
-  REQUIRE(f.supervise.kill(f.who, f.now));
-  CHECK(f.tick_at_end().size() == 1);
+  f.kill_and_block();
   for (int i = 1; i < 6; ++i) {
     CHECK_FALSE(f.supervise.failed());
     f.now += 5s;
@@ -311,14 +310,15 @@ TEST_CASE("no_exit_status_has_a_meaning_of_its_own") {
       const auto losses = f.tick_at_end();
       REQUIRE(losses.size() == 1);
       CHECK(losses[0].how
-            == "exit status " + status + (status == "0" ? " although the job goes on" : ""));
+            == "exit status " + status + (status == "0" ? " although the job goes on" : "")
+                 + ": see " + f.log_path().string());
       CHECK_FALSE(losses[0].deposed);
       f.now += 10s;
       f.supervise.tick(f.now);
     }
     CHECK(f.supervise.failed().value().text
           == "server 1 ended 6 times in a row before it had done any work (exit status " + status
-               + "): see " + (f.folder.path() / "logs" / "server-1.log").string());
+               + "): see " + f.log_path().string());
   }
 }
 
@@ -366,15 +366,15 @@ TEST_CASE("last_words_are_lines_of_this_start_that_can_be_a_reason") {
   CHECK(silent.tick_at_end().front().how == "exit status 7: earlier");
   silent.now += 10s;
   silent.supervise.tick(silent.now);
-  CHECK(silent.tick_at_end().front().how == "exit status 7");
+  CHECK(silent.tick_at_end().front().how == "exit status 7: see " + silent.log_path().string());
   std::filesystem::current_path(before);
 }
 
 TEST_CASE("a_pipe_in_the_place_of_a_log_has_no_last_words") {
   fixture f{"log=$(readlink /proc/$$/fd/1); rm $log; mkfifo $log; exit 3"};
   f.start();
-  CHECK(f.tick_at_end().front().how == "exit status 3");
-  CHECK(std::filesystem::is_fifo(f.folder.path() / "logs" / "server-1.log"));
+  CHECK(f.tick_at_end().front().how == "exit status 3: see " + f.log_path().string());
+  CHECK(std::filesystem::is_fifo(f.log_path()));
 }
 
 TEST_CASE("the_last_words_of_a_large_log_are_its_last_line") {
@@ -389,17 +389,21 @@ TEST_CASE("an_abort_has_the_line_in_front_of_it_as_reason") {
   CHECK(f.tick_at_end().front().how == "killed by signal 6: x.cpp:1: Assertion failed.");
 }
 
+TEST_CASE("a_signal_without_last_words_names_the_log") {
+  for (const std::string script : {"kill -ABRT $$", "echo 'an earlier line'; kill -SEGV $$"}) {
+    CAPTURE(script);
+    fixture f{script};
+    f.start();
+    CHECK(f.tick_at_end().front().how.ends_with(": see " + f.log_path().string()));
+  }
+}
+
 TEST_CASE("a_process_that_was_told_to_end_is_no_loss_but_starts_again_if_the_job_goes_on") {
   fixture f{tells(notice_kind::dismissed) + "exit 0"};
   f.start();
   f.now += 10s;
   CHECK(f.tick_at_end().empty());
-  f.now += 999ms;
-  CHECK(f.supervise.tick(f.now).empty());
-  CHECK(f.supervise.running() == 0);
-  f.now += 1ms;
-  CHECK(f.supervise.tick(f.now).empty());
-  CHECK(f.supervise.running() == 1);
+  CHECK(f.starts_after(1s));
   CHECK_FALSE(f.supervise.failed());
 }
 
