@@ -22,7 +22,7 @@ inline std::string proposal(std::string_view word, std::span<const std::string> 
 }
 
 /// Says why a text names no file or directory; empty: it names one.
-inline std::string is_path(const std::string& text) {
+inline std::string path_fault(const std::string& text) {
   return text.empty() ? "the name of the file or directory is empty" : "";
 }
 

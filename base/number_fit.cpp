@@ -26,11 +26,11 @@ number_fit fit_of(std::string_view text) {
   }
   if (!std::isfinite(number))
     return number_fit::no_number;
-  if (std::abs(number) > static_cast<double>(limits::max()))
+  const auto rounded = static_cast<Number>(number); // "3.4028235e38" becomes the greatest float.
+  if (!std::isfinite(rounded))
     return number_fit::too_large;
-  return number != 0 && std::abs(number) < static_cast<double>(limits::min())
-           ? number_fit::too_small
-           : number_fit::fits;
+  return number != 0 && std::abs(rounded) < limits::min() ? number_fit::too_small
+                                                          : number_fit::fits;
 }
 
 template <class Number>

@@ -220,7 +220,7 @@ command certs_command(CLI::App& app) {
   auto* words = app.add_subcommand("certs", "Makes the certificates for --tls: a private authority "
                                             "for one job, and a certificate and key for each role");
   words->add_option("--out", options->directory, "Directory for them (mode 0700; keys are 0600)")
-    ->check(is_path)
+    ->check(path_fault)
     ->required();
   words
     ->add_option("--hosts", options->hosts,
@@ -247,7 +247,7 @@ command certs_command(CLI::App& app) {
     ->add_option("--ca", options->authority,
                  "File that keeps the authority with its key, for more certificates later; it "
                  "is made where it is missing (default: its key is forgotten)")
-    ->check(is_path);
+    ->check(path_fault);
   words->add_flag("--force", options->replace, "Replace files that exist");
   return {words, [options]() -> result<void> {
             const auto lines = make_certificates(*options);

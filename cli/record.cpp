@@ -167,7 +167,9 @@ command record_command(CLI::App& app) {
   };
   const auto given = std::make_shared<options>();
   auto* const words = app.add_subcommand("record", "Shows the trace of a run (--record DIR)");
-  words->add_option("DIR", given->directory, "Directory of the record")->check(is_path)->required();
+  words->add_option("DIR", given->directory, "Directory of the record")
+    ->check(path_fault)
+    ->required();
   words->add_flag("--lines", given->lines, "Also every record, one a line");
   return {words, [given]() -> result<void> {
             const auto history = storage::read_push_history(given->directory);

@@ -81,12 +81,12 @@ command make_command(CLI::App& app, const std::string& name, const std::string& 
                      const std::shared_ptr<resize_options>& options) {
   auto* words = app.add_subcommand(name, description);
   words->add_option("RUN_DIRECTORY", options->run_directory, "The run directory of the job")
-    ->check(is_path)
+    ->check(path_fault)
     ->required();
   words
     ->add_option("--tls", options->tls_directory,
                  "Certificates of a job on another host (observer.pem and its key)")
-    ->check(is_path);
+    ->check(path_fault);
   words->add_option("--timeout", options->timeout, "Seconds to wait until it is done")
     ->check(CLI::Range(1, 1'000'000).description("1..1000000"))
     ->capture_default_str();

@@ -62,7 +62,7 @@ command scrub_command(CLI::App& app) {
   auto* const words =
     app.add_subcommand("scrub", "Reads the checkpoints of a run again, and says which are good");
   words->add_option("DIR", *directory, "The run's directory, or that of its checkpoints")
-    ->check(is_path)
+    ->check(path_fault)
     ->required();
   return {words, [directory] { return scrub_checkpoints(*directory); }};
 }

@@ -9,7 +9,7 @@ namespace troupe {
 
 /// While it exists, exit() ends the process at once, with a line that names the caller. A child
 /// that the program forked exits as usual. quick_exit() has the same effect, with status 1, as its
-/// own is not known. _exit() is not noticed. Later, handlers of exit() have a limited time.
+/// own is not known. _exit() is not noticed. The destructor calls limit_exit_handlers().
 ///
 /// At most one exists at a time. Thread safety: exit() may come on any thread.
 class exit_guard {

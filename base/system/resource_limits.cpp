@@ -166,8 +166,9 @@ void on_terminate() {
     for (;;)
       pause();
   }
-  if (!chosen_ending().write) { // A run inside another program.
-    if (const auto found = found_handler.load(); found != nullptr)
+  if (!chosen_ending().write) {             // A run inside another program.
+    thread_local bool is_passed_on = false; // The found handler may call this one again.
+    if (const auto found = found_handler.load(); found && !std::exchange(is_passed_on, true))
       found();
     std::abort();
   }

@@ -32,6 +32,7 @@ constexpr auto watched = [] {
 
 // The state that a handler may touch.
 int pipe_ends[2] = {-1, -1};
+pid_t watching_process = 0; ///< A child that code of the program forks has the handlers, too.
 std::array<struct sigaction, watched.size()> found_actions;
 std::atomic<int> stop_count = 0, last_stop = 0;
 std::atomic<std::int64_t> last_stop_ms = 0;
@@ -54,6 +55,12 @@ bool is_repeat(int number) {
 
 void on_signal(int number) {
   const auto saved = errno;
+  if (getpid() != watching_process) {
+    signal(number, SIG_DFL);
+    raise(number); // It is delivered after the return.
+    errno = saved;
+    return;
+  }
   if (number != SIGCHLD) {
     if (is_repeat(number)) {
       errno = saved;
@@ -89,6 +96,7 @@ signal_watch::signal_watch() {
   stop_count = 0;
   for (std::size_t i = 0; i < watched.size(); ++i)
     sigaction(watched[i], nullptr, &found_actions[i]);
+  watching_process = getpid();
   set_handlers();
 }
 

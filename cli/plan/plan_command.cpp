@@ -214,7 +214,7 @@ command plan_command(CLI::App& app) {
                  fmt::format("{}, machine (this one, measured now), or a file "
                              "(docs/reference/topology.md)",
                              fmt::join(kernels::preset_names(), ", ")))
-    ->check(is_path)
+    ->check(path_fault)
     ->type_name("NAME|FILE");
   add_quantity(*words, "--bytes", given->bytes, planning::parse_bytes,
                "Size of the gradient, as 160MB or 64KiB", "SIZE", "Options");
@@ -222,7 +222,7 @@ command plan_command(CLI::App& app) {
   add_quantity(*words, "--chunk-min", given->planner.chunk_bytes_min, planning::parse_bytes,
                "Smallest chunk that is tried [64KiB]", "SIZE", "Options");
   words->add_option("--svg", given->svg, "Draws topology and timeline of the choice")
-    ->check(is_path)
+    ->check(path_fault)
     ->type_name("FILE");
   add_sizing_words(*words, *given);
   return {words, [given] { return run(*given); }};

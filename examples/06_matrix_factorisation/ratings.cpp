@@ -33,10 +33,13 @@ constexpr const char* wanted = " in `user item rating`, the columns that are wan
 /// The first columns of a line; missing ones are empty.
 using column_list = std::array<std::string_view, columns_wanted>;
 
-/// Returns whether columns between `separator` may be in quotes.
-bool is_csv(std::string_view separator) { return separator.size() == 1 && separator != " "; }
+/// Returns whether columns between `separator` may be in quotes. `first`: the first line. A tab is
+/// only so if that line begins with a quote, as titles with quotes of their own are common there.
+bool is_csv(std::string_view separator, std::string_view first) {
+  return separator == "," || separator == ";" || (separator == "\t" && first.starts_with('"'));
+}
 
-/// Returns the columns of a line between "::" or blanks.
+/// Returns the columns of a line that has none in quotes.
 column_list columns_of(std::string_view line, std::string_view separator) {
   column_list columns;
   const bool is_blank = separator == " ";
@@ -60,7 +63,7 @@ column_list columns_of(std::span<const std::string_view> fields) {
 }
 
 bool has_all_columns(std::string_view line, std::string_view separator) {
-  if (!is_csv(separator))
+  if (!is_csv(separator, line))
     return !columns_of(line, separator).back().empty();
   std::vector<std::string_view> fields;
   return async_sgd::csv_records{line, separator.front()}.next(fields)
@@ -154,7 +157,7 @@ result<void> take_lines(const async_sgd::input_text& from, rating_taker& taker) 
   for (async_sgd::line_cutter lines(from.text); first.empty() && lines.next(first);)
     first = async_sgd::trim(first);
   const auto separator = separator_of(first);
-  if (!is_csv(separator))
+  if (!is_csv(separator, first))
     return async_sgd::read_lines(from, [&](std::string_view line, std::uint32_t number) {
       return taker.take(columns_of(line, separator), number);
     });

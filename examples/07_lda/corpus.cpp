@@ -127,7 +127,8 @@ private:
   line_fault take_comment(std::string_view line) {
     if (!is_matrix_market_ && !line.starts_with("%%"))
       return no_triple("");
-    if (!is_matrix_market_ && line != matrix_market)
+    const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    if (!is_matrix_market_ && !std::ranges::equal(line, matrix_market, {}, small, small))
       return "a MatrixMarket file must begin with `" + std::string{matrix_market} + "`";
     is_matrix_market_ = true;
     return std::nullopt;

@@ -6,7 +6,8 @@ namespace troupe::test::number_fit_test {
 
 TEST_CASE("a float holds a number between its limits, and 0") {
   using enum number_fit;
-  for (const char* text : {"0", "-0.0", "1", "-2.5e3", "1.2e-38", "3.4e38", "0e-999"})
+  for (const char* text : {"0", "-0.0", "1", "-2.5e3", "1.2e-38", "3.4e38", "0e-999",
+                           "1.17549435e-38", "3.4028235e38"})
     CHECK_MESSAGE(fit_of<float>(text) == fits, text);
   for (const char* text : {"1e-300", "1e-39", "-1e-39", "1e-400", "1e-9999"})
     CHECK_MESSAGE(fit_of<float>(text) == too_small, text);

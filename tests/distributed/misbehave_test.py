@@ -172,8 +172,8 @@ def right_of_stop(cell):
     if cell.where == "describe":  # Nothing has started yet.
         within = 1
     is_named = cell.how == "never" and cell.signals == 1
-    return Right((128 + signal.SIGTERM,), CALLS[cell.where] + r" has not returned for \d+ s" if is_named else "",
-                 within)
+    line = CALLS[cell.where] + r" has not returned for \d+ s" if is_named else ""
+    return Right((128 + signal.SIGTERM,), line, within)
 
 
 def right_of(cell):

@@ -112,7 +112,7 @@ TEST_CASE("other packings are named, with what to do") {
         {file + " is " + name + ": unpack it first, or pack it with gzip, bzip2 or xz"});
   }
   const std::pair<std::string, std::string> others[] = {
-    {"PAR1", "Parquet, to be saved as CSV"},
+    {"PAR1\x15", "Parquet, to be saved as CSV"},
     {"<!DOCTYPE html>\n", "an HTML page, not the file itself: download the file again"},
     {"{\"rows\": [1]}", "a JSON text"},
     {"\x80\x02}q\x00"s, "a pickle of Python (.pkl, .pt): load it in Python and save its arrays"}};

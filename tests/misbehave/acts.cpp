@@ -75,7 +75,8 @@ std::string output_of(const std::string& command) {
     throw std::runtime_error{"no popen"};
   char some[4096] = {};
   const auto got = std::fread(some, 1, sizeof some - 1, pipe);
-  std::this_thread::sleep_for(std::chrono::milliseconds{100}); // It has ended, and waits for this.
+  // The child has ended by then. Process 1 must leave its status to pclose().
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
   const int status = pclose(pipe);
   return std::string{some, got} + "status " + std::to_string(status);
 }

@@ -180,7 +180,8 @@ private:
   }
 
   void observe(time_point now) {
-    if (const auto remark = statistics_.observe(picture(), now))
+    const auto remark = statistics_.observe(picture(), now);
+    if (remark && !options_.resume)
       event(note_of(*remark));
   }
 

@@ -290,7 +290,7 @@ static void declare_encryption(CLI::App& cluster, run_options& options) {
     .add_option("--tls", options.tls_directory,
                 "Directory of certificates (troupe certs --help): links between hosts are "
                 "encrypted, and each end proves its role")
-    ->check(is_path);
+    ->check(path_fault);
   cluster.add_flag("--allow-plaintext-on-network", options.plaintext_on_network,
                    "Let --listen and --join do without --tls: anyone on the network can then "
                    "read and change the job");
@@ -298,26 +298,26 @@ static void declare_encryption(CLI::App& cluster, run_options& options) {
 
 static void declare_results(CLI::App& files, run_options& options) {
   files.add_option("--report", options.report_file, "Write figures of the run to this JSON file")
-    ->check(is_path);
+    ->check(path_fault);
   files
     .add_option("--events", options.events_file,
                 "Append the events of the run to this file, a JSON object a line (default: "
                 "events.jsonl in the run directory)")
-    ->check(is_path);
+    ->check(path_fault);
   files
     .add_option("--export", options.export_file,
                 "Write the final parameters (.npz, .safetensors, or .npy of one tensor)")
-    ->check(is_path);
+    ->check(path_fault);
   files
     .add_option("--import", options.import_file, "Start from these parameters (.npz, .safetensors)")
-    ->check(is_path);
+    ->check(path_fault);
 }
 
 static void declare_logs(CLI::App& files, run_options& options) {
   files
     .add_option("--run-dir", options.run_directory,
                 "Directory of this run's logs (default: runs/NAME-TIME-PID)")
-    ->check(is_path)
+    ->check(path_fault)
     ->take_last(); // The launcher appends its own to the command line of its processes.
   files
     .add_option_function<std::string>(
@@ -542,7 +542,7 @@ void declare(CLI::App& app, run_options& options) {
   files
     ->add_option("--checkpoint", options.checkpoint_directory,
                  "Directory of checkpoints (default: in the run directory)")
-    ->check(is_path);
+    ->check(path_fault);
   files
     ->add_option_function<std::string>("--checkpoint-every",
                                        parsed_by("--checkpoint-every", parse_checkpoint_period,

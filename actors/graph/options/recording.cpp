@@ -25,12 +25,12 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
                    "Write down in this directory in which order each shard applies which "
                    "pushes, and which values they were computed from: 64 bytes a push and "
                    "replica")
-      ->check(is_path);
+      ->check(path_fault);
   auto* replay = group
                    ->add_option("--replay", options.replay_directory,
                                 "Compute a recorded run again, in this process; needs the same "
                                 "data and model, the rest is in the record")
-                   ->check(is_path);
+                   ->check(path_fault);
   group
     ->add_option("--until", options.replay_seconds,
                  "With --replay: only the steps of the first SECONDS")
@@ -40,7 +40,7 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
     ->add_option("--compare", options.compare_file,
                  "With --replay: parameters that the run exported, or its directory of "
                  "checkpoints; exit status 1 where the replayed ones differ in a byte")
-    ->check(is_path)
+    ->check(path_fault)
     ->needs(replay);
   replay->excludes(record);
   return group;

@@ -4,6 +4,8 @@
 
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -46,6 +48,22 @@ TEST_CASE("a_signal_wakes_the_waiting_thread_whichever_thread_gets_it") {
     CHECK(signals.wait(10s) == SIGTERM);
     other.join();
   }
+}
+
+TEST_CASE("a_forked_child_ends_by_a_signal_and_stops_nothing_else") {
+  signal_watch signals;
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;)
+      pause();
+  kill(child, SIGTERM);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+  CHECK(signal_watch::stops().count == 0);
+  CHECK(signals.wait(0ms) == SIGCHLD);
+  CHECK_FALSE(signals.wait(0ms));
 }
 
 TEST_CASE("more_signals_than_a_pipe_holds_do_no_harm") {
