@@ -77,10 +77,11 @@ result<pid_t> spawn(const std::filesystem::path& executable, const std::vector<s
   const auto parent = getpid();
   // fork() runs the handlers of libraries, and that of OpenBLAS may wait without an end.
   const auto pid = _Fork();
+  const int why = errno;
   if (pid == 0)
     become(executable, arguments.data(), how, parent, exec_pipe.get());
   if (pid < 0)
-    return cannot_start(std::strerror(errno) + limits_suffix(resource::memory_or_threads));
+    return cannot_start(std::strerror(why) + limits_suffix(resource::memory_or_threads));
   exec_pipe.reset();
   if (const int problem = errno_of_exec(exec_result); problem != 0) {
     waitpid(pid, nullptr, 0);

@@ -69,6 +69,7 @@ class Limits(cluster.ClusterTest):
         self.assertEqual(status, 1, run.story())
         self.assertEqual(said.count("\n"), 0, run.story())
         self.assertRegex(said, r"limits: .*" + limit, run.story())
+        self.assertNotIn("No such file", said)  # It would be the error of another call.
 
     def sweep(self, limit):
         values = LIMITS[limit][1]
