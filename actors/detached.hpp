@@ -32,8 +32,9 @@ auto spawn_detached(Spawner& by, Ts&&... xs) {
   });
 }
 
-/// Spawns an actor with a thread of its own. If the system refuses the thread in a run inside another
-/// program, the actor has none. An actor that spawns must not throw, as the job would wait for it for ever.
+/// Spawns an actor with a thread of its own. If the system refuses the thread in a run inside
+/// another program, the actor has none. An actor that spawns must not throw, as the job would wait
+/// for it for ever.
 template <class Spawner, class... Ts>
 auto spawn_detached_or_not(Spawner& by, const Ts&... xs) {
   try {

@@ -101,7 +101,8 @@ last_line_writer last_line_of(const member_id& who, const run_options& options) 
   };
 }
 
-/// Returns a function that writes the line about the end of this process. `child`: the value of --child; empty for a launcher.
+/// Returns a function that writes the line about the end of this process. `child`: the value of
+/// --child; empty for a launcher.
 last_line_writer last_line_of(const std::string& name, const std::string& child,
                               const run_options& options) {
   if (const auto who = parse_child(child))

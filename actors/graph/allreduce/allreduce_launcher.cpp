@@ -158,7 +158,7 @@ private:
     if (signal && *signal != SIGCHLD)
       stop(*signal);
     watch_processes(now);
-    observe(now);
+    statistics_.observe(picture(), now);
     evaluate(now);
     if (now - shown_at_ >= show_interval) {
       const auto shown = statistics_.snapshot(now);
@@ -177,12 +177,6 @@ private:
     if (leaving_at_ && last_evaluated_
         && (supervisor_->running() == 0 || now - *leaving_at_ > last_exits_max))
       over_ = true;
-  }
-
-  void observe(time_point now) {
-    const auto remark = statistics_.observe(picture(), now);
-    if (remark && !options_.resume)
-      event(note_of(*remark));
   }
 
   void stop(int signal) {
@@ -350,7 +344,7 @@ private:
   int finish() {
     const auto now = steady_now();
     statistics_.resident_memory("launcher", peak_rss_bytes());
-    observe(now);
+    statistics_.observe(picture(), now);
     statistics_.began_with(batches_of(status_->head().begun));
     for (const auto& each : missed_kills(options_.kills))
       event(each);

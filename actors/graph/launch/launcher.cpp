@@ -318,11 +318,8 @@ private:
     const auto what = watch_->follow(news, now);
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
-    if (!news.stop) { // After a stop, processes that leave do as they were told.
-      const auto remark = statistics_.observe(news.desired_state, now);
-      if (remark && is_main() && !options_.resume) // A resumed run has not seen the first epoch.
-        note(*remark);
-    }
+    if (!news.stop) // After a stop, processes that leave do as they were told.
+      statistics_.observe(news.desired_state, now);
     if (processes_ && !news.stop) {
       for (const auto& line : processes_->follow(news.desired_state, is_main(), now))
         note(line);

@@ -117,7 +117,7 @@ void run_statistics::job_finished(time_point now) {
     training_until_ = now;
 }
 
-std::optional<std::string> run_statistics::observe(const job_status& what, time_point now) {
+void run_statistics::observe(const job_status& what, time_point now) {
   if (!training_from_ && what.phase == job_phase::training) {
     training_from_ = now;
     samples_at_start_ = samples_of(job_, what.batches_done);
@@ -133,11 +133,10 @@ std::optional<std::string> run_statistics::observe(const job_status& what, time_
     note_recovery(status, what.phase, now);
   }
   note_departures(what.servers, now);
-  auto remark = note_loss(now);
+  note_loss(now);
   note_pause(what.phase, now);
   if (training_from_) // Before, the batches of an earlier run arrive all at once.
     note_rate(now);
-  return remark;
 }
 
 void run_statistics::note_succession(const member_id& member, time_point now) {
@@ -249,20 +248,18 @@ void run_statistics::evaluated(std::uint64_t epoch, evaluation found, time_point
   curve_.push_back({batches, now, std::nullopt, std::move(found)});
 }
 
-std::optional<std::string> run_statistics::note_loss(time_point now) {
+void run_statistics::note_loss(time_point now) {
   double sum = 0.0;
   for (const auto& [member, x] : incarnations_)
     sum += x.worker.last.loss_sum;
   const std::uint64_t count = total(&worker_counters::loss_count);
-  auto remark = rise_.look(sum, count, std::max<std::uint64_t>(1, job_.batches_per_epoch()));
   const std::uint64_t step = std::max<std::uint64_t>(1, job_.batches() / curve_points);
   if (count < curve_loss_count_ + step)
-    return remark;
+    return;
   const double mean = (sum - curve_loss_sum_) / static_cast<double>(count - curve_loss_count_);
   curve_.push_back({batches_done_, now, mean, std::nullopt});
   curve_loss_sum_ = sum;
   curve_loss_count_ = count;
-  return remark;
 }
 
 /// Updates the longest pause at each status. It is exact to 100 ms, the time between two of them.

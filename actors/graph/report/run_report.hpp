@@ -3,7 +3,6 @@
 // times.
 #pragma once
 
-#include "actors/graph/report/loss_rise.hpp"
 #include "actors/graph/report/progress.hpp"
 #include "actors/process_name.hpp"
 #include "actors/training/trainer.hpp"
@@ -66,8 +65,7 @@ public:
   /// Replaces the job by that of the main host, before the first observe().
   void follow(const job_spec& job) { job_ = job; }
   void job_finished(time_point now);
-  /// Returns a remark if the training loss has begun to rise.
-  std::optional<std::string> observe(const job_status& what, time_point now);
+  void observe(const job_status& what, time_point now);
   /// Counts a death; repeated calls for one incarnation count once. Without a call, observe()
   /// counts it when it sees a successor, and takes the time at which the process was first missing.
   /// `killed_at`: when it was killed, if that is known, else equal to `detected_at`.
@@ -155,7 +153,7 @@ private:
   void note_departures(const std::vector<server_id>& servers, time_point now);
   void account(const member_status& status);
   void note_recovery(const member_status& status, job_phase phase, time_point now);
-  std::optional<std::string> note_loss(time_point now);
+  void note_loss(time_point now);
   void note_pause(job_phase phase, time_point now);
   void note_rate(time_point now);
   std::uint64_t samples_done() const;
@@ -190,7 +188,6 @@ private:
   std::vector<loss_point> curve_;
   double curve_loss_sum_ = 0.0;
   std::uint64_t curve_loss_count_ = 0;
-  loss_rise rise_;
   std::deque<rate_sample> rates_;
   std::uint64_t acknowledged_ = 0; ///< Acknowledged pushes; next, the time of the last one.
   std::optional<time_point> acknowledged_at_;

@@ -433,18 +433,6 @@ TEST_CASE("run_statistics gives one point of training loss per hundredth of the 
   CHECK_FALSE(curve[0].contains("test_loss"));
 }
 
-TEST_CASE("run_statistics remarks once that the training loss rises") {
-  run_statistics run{small_job()};
-  auto worse = worker(0, 1, 20);
-  CHECK_FALSE(run.observe(state(job_phase::training, 10, {worker(0, 1, 10)}), 1s));
-  worse.worker.loss_sum = 25;
-  CHECK(
-    run.observe(state(job_phase::training, 20, {worse}), 2s)
-    == "the training loss rose from 0.5 to 2, each the mean of an epoch: the rate (--lr) may be "
-       "too high");
-  CHECK_FALSE(run.observe(state(job_phase::finished, 20, {worse}), 3s));
-}
-
 TEST_CASE("run_statistics counts a resumed job from where it went on") {
   run_statistics run{small_job()};
   run.observe(state(job_phase::training, 10, {}), 1s);
