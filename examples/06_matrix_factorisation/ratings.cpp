@@ -33,12 +33,6 @@ constexpr const char* wanted = " in `user item rating`, the columns that are wan
 /// The first columns of a line; missing ones are empty.
 using column_list = std::array<std::string_view, columns_wanted>;
 
-/// Returns whether columns between `separator` may be in quotes. `first`: the first line. A tab is
-/// only so if that line begins with a quote, as titles with quotes of their own are common there.
-bool is_csv(std::string_view separator, std::string_view first) {
-  return separator == "," || separator == ";" || (separator == "\t" && first.starts_with('"'));
-}
-
 /// Returns the columns of a line that has none in quotes.
 column_list columns_of(std::string_view line, std::string_view separator) {
   column_list columns;
@@ -52,6 +46,14 @@ column_list columns_of(std::string_view line, std::string_view separator) {
                                                      : end + (is_blank ? 1 : separator.size()));
   }
   return columns;
+}
+
+/// Returns whether columns between `separator` may be in quotes. `first`: the first line. With tabs
+/// one of its columns has to be so, because titles behind them may have quotes of their own.
+bool is_csv(std::string_view separator, std::string_view first) {
+  const auto is_quoted = [](std::string_view column) { return column.starts_with('"'); };
+  return separator == "," || separator == ";"
+         || (separator == "\t" && std::ranges::any_of(columns_of(first, separator), is_quoted));
 }
 
 /// Returns the columns of a record of CSV.

@@ -65,7 +65,8 @@ class MatrixFactorisation(ExampleTest):
                             ("{},{},{},0\n", "userId,movieId,rating,timestamp\n"),
                             ('"{}","{}","{}"\n', '"userId","movieId","rating"\n'),
                             ('"{}";"{}";"{}"\r\n', '\ufeff"User-ID";"ISBN";"Book-Rating"\r\n'),
-                            ("{};{};{}\n", ""), ('{}\t"{}"\t{}\t"a\nb"\n', "")):
+                            ("{};{};{}\n", ""), ('{}\t"{}"\t{}\t"a\nb"\n', ""),
+                            ('{}\t{}\t{}\t"a" b\t"\n', "")):
             other = self.write_ratings("other", line, front)
             self.assertEqual(self.rmse(other, good), wanted, (line, front))
         for text, why in (("movieId\tuserId\trating\n1\t2\t3\n",
