@@ -2,15 +2,19 @@
 #pragma once
 
 #include "base/near_name.hpp"
+#include "base/number_fit.hpp"
+#include "base/number_from.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
+#include "fmt/format.h"
 
 #include <algorithm>
 #include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace troupe {
@@ -24,6 +28,44 @@ inline std::string proposal(std::string_view word, std::span<const std::string> 
 /// Says why a text names no file or directory; empty: it names one.
 inline std::string path_fault(const std::string& text) {
   return text.empty() ? "the name of the file or directory is empty" : "";
+}
+
+/// Checks a number, as CLI::Range, which takes -1 for the largest number without a sign, 010 for 8,
+/// and nan for any number.
+template <class Number>
+CLI::Validator number_between(Number least, Number greatest) {
+  const auto check = [least, greatest](const std::string& text) -> std::string {
+    const auto given = number_from<Number>(text);
+    bool right = given && *given >= least && *given <= greatest;
+    if constexpr (std::is_floating_point_v<Number>) {
+      if (const auto fault = size_fault<Number>(text))
+        return *fault;
+    } else {
+      right = right && fmt::to_string(*given) == text;
+    }
+    return right ? ""
+                 : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
+  };
+  return CLI::Validator{check, fmt::format("{}..{}", least, greatest)};
+}
+
+/// Refuses `--name=`, for which CLI11 takes the next word as the value. Throws
+/// CLI::ArgumentMismatch.
+inline void require_values(std::span<char* const> words) {
+  for (const std::string_view word : words)
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      throw CLI::ArgumentMismatch{std::string{word} + " has no value"};
+}
+
+/// Refuses an empty word that is no value of an option of `app`, which has options only: CLI11
+/// takes it for the name of a group, for ever. Throws CLI::ArgumentMismatch.
+inline void refuse_empty_words(const CLI::App& app, std::span<char* const> words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto* before = app.get_option_no_throw(words[i - 1]);
+    const bool is_value = before != nullptr && before->get_items_expected_max() > 0;
+    if (*words[i] == '\0' && !is_value)
+      throw CLI::ArgumentMismatch{"an argument is empty"};
+  }
 }
 
 /// Returns the options of `app` and of its groups that its help names, each with its dashes.

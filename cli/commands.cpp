@@ -41,6 +41,7 @@ int run_commands(int argc, char** argv) {
         names.push_back(each.words->get_name());
       throw CLI::ArgumentMismatch{"no command " + quote(argv[1]) + proposal(argv[1], names)};
     }
+    require_values({argv, static_cast<std::size_t>(argc)});
     app.parse(argc, argv);
     for (const auto& each : commands) {
       if (!each.words->parsed())

@@ -15,8 +15,6 @@
 #include "base/crc32c.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
-#include "base/number_fit.hpp"
-#include "base/number_from.hpp"
 #include "base/quote.hpp"
 #include "base/system/classic_locale.hpp"
 #include "base/system/descriptor.hpp"
@@ -252,7 +250,7 @@ void program::option(const std::string& name, std::uint64_t& value, const std::s
   check_default(name, value, least, greatest);
   declared(name, value, [&] {
     return command_line_->add_option(name, value, help)
-      ->check(CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest)))
+      ->check(number_between(least, greatest))
       ->capture_default_str();
   });
 }
@@ -260,17 +258,9 @@ void program::option(const std::string& name, std::uint64_t& value, const std::s
 void program::option(const std::string& name, double& value, const std::string& help, double least,
                      double greatest) {
   check_default(name, value, least, greatest);
-  const auto in_range = [least, greatest](const std::string& text) {
-    if (const auto fault = size_fault<double>(text))
-      return *fault;
-    const auto given = number_from<double>(text);
-    return given && *given >= least && *given <= greatest
-             ? std::string{}
-             : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
-  };
   declared(name, value, [&] {
     return command_line_->add_option(name, value, help)
-      ->check(CLI::Validator{in_range, fmt::format("{}..{}", least, greatest)})
+      ->check(number_between(least, greatest))
       ->capture_default_str();
   });
 }
@@ -312,6 +302,9 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     // For the job's processes the launcher appends options, which must be parsed as options.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
       throw CLI::ArgumentMismatch{"-- is not used: there are options only"};
+    const std::span words{argv, static_cast<std::size_t>(argc)};
+    require_values(words);
+    refuse_empty_words(*command_line_, words);
     command_line_->parse(argc, argv);
   } catch (const CLI::Success& help) {
     command_line_->exit(help);

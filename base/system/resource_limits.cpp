@@ -101,8 +101,8 @@ struct ending {
   last_line_writer write;
   int status = EXIT_FAILURE;
   std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
-  /// Built beforehand: memory may be damaged or locked when a signal comes.
-  std::string limits_at_abort, line_of_processor_time;
+  /// Built beforehand: memory may be damaged or locked when a signal comes, or used up.
+  std::string limits_at_abort, line_of_processor_time, line_of_no_memory;
 };
 
 ending& chosen_ending() {
@@ -118,12 +118,18 @@ std::atomic<bool> is_ending{false};
   _exit(chosen.status);
 }
 
+void write_line(std::string_view line) {
+  [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
+}
+
 /// Lets the first thread write the line; other threads wait for the end. If the first thread fails
-/// again here, the process ends without a line.
+/// again here, it lacks the memory for its line, and writes one that was built beforehand.
 void enter_ending() {
   thread_local bool is_mine = false;
-  if (is_mine)
+  if (is_mine) {
+    write_line(chosen_ending().line_of_no_memory);
     _exit(chosen_ending().status);
+  }
   while (is_ending.exchange(true))
     pause();
   is_mine = true;
@@ -187,10 +193,6 @@ void take_terminate_handler() {
   const auto found = std::set_terminate(on_terminate);
   if (found != on_terminate)
     found_handler = found;
-}
-
-void write_line(std::string_view line) {
-  [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
 }
 
 /// Handles SIGABRT, before which a library may have written its own line. Makes only
@@ -324,6 +326,8 @@ void end_where_resources_lack(last_line_writer write, int status) {
   chosen.write = std::move(write);
   chosen.status = status;
   chosen.reserve = std::make_unique<std::array<char, 65'536>>();
+  chosen.line_of_no_memory = fmt::format("{}: out of memory{}\n", program_invocation_short_name,
+                                         limits_suffix(resource::memory));
   std::set_new_handler(on_no_memory);
   take_terminate_handler();
   if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {

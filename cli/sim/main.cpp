@@ -15,9 +15,11 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -225,6 +227,9 @@ int main(int argc, char** argv) {
   app.add_option("--mutant", options.mutant, "Run with this planted mistake")->excludes(all);
   declare_stragglers(app, options);
   try {
+    const std::span words{argv, static_cast<std::size_t>(argc)};
+    require_values(words);
+    refuse_empty_words(app, words);
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);

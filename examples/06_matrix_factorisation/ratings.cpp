@@ -125,10 +125,11 @@ public:
   const std::vector<std::string>& remarks() const { return remarks_; }
 
 private:
-  /// Returns whether each column is a word that begins with a letter or a quote.
+  /// Returns whether each column is a word that begins with a letter, perhaps behind a quote.
   static bool is_header(const column_list& columns) {
     return std::ranges::all_of(columns, [](std::string_view x) {
-      return !x.empty() && (std::isalpha(static_cast<unsigned char>(x[0])) != 0 || x[0] == '"');
+      x.remove_prefix(x.starts_with('"') ? 1 : 0);
+      return !x.empty() && std::isalpha(static_cast<unsigned char>(x[0])) != 0;
     });
   }
 

@@ -265,6 +265,14 @@ class BadInput(cluster.ClusterTest):
             with self.subTest(option):
                 self.refused([option, ""], 2, f"{option}: the name of the file or directory is empty")
 
+    def test_words_without_a_value(self):
+        for words, fault in ((["", "--threads"], "an argument is empty"),
+                             (["--threads", ""], "an argument is empty"),
+                             (["--seed", "1", ""], "an argument is empty"),
+                             (["--checkpoint=", "--resume"], "--checkpoint= has no value")):
+            with self.subTest(words):
+                self.refused(words, 2, fault)
+
     def test_the_version(self):
         wanted = re.search(r"VERSION ([\d.]+) ", (cluster.ROOT / "CMakeLists.txt").read_text()
                            .partition("project(")[2])[1]

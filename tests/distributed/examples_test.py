@@ -78,6 +78,7 @@ class MatrixFactorisation(ExampleTest):
                           ('1,2,"3,5"\n', "a decimal comma instead of a point in '3,5' .*line 1"),
                           ('"1";"034545104X";"5"\n', "bad item '034545104X' .*line 1"),
                           ('1,2,3\n1,"2,3\n', "a quote that no other one closes .*line 2"),
+                          ('"1" "2" "3"\n4 5 6\n', "bad user '\"1\"' .*line 1"),
                           ("<html>\n", "bad is an HTML page"), ("[1, 2, 3]\n", "is a JSON text"),
                           ("1 18446744073709551616 3\n", "item .* is above the limit of 2.64 - 1")):
             (self.home / "bad").write_text(text)

@@ -86,17 +86,7 @@ CLI::Validator between(Number least, Number greatest) {
 }
 
 // Checks a float from 0 to less than 1.
-CLI::Validator below_one() {
-  constexpr double greatest = 0.999999;
-  const auto check = [greatest](const std::string& text) {
-    if (const auto fault = size_fault<float>(text))
-      return *fault;
-    const auto value = number_from<double>(text);
-    const bool right = value && *value >= 0 && *value <= greatest;
-    return right ? "" : fmt::format("{} is not a number from 0 to {}", quote(text), greatest);
-  };
-  return CLI::Validator{check, fmt::format("0..{}", greatest)};
-}
+CLI::Validator below_one() { return number_between(0.0f, 0.999999f); }
 
 } // namespace
 

@@ -125,6 +125,22 @@ TEST_CASE("a number that no double can hold is refused with its limit") {
            "2.3e-308 (see tried --help)\n");
 }
 
+TEST_CASE("a whole number has digits alone") {
+  std::uint64_t count = 1;
+  program tried{"tried", "A program with an option"};
+  tried.option("--count", count, "A count");
+  for (const std::string given :
+       {"-1", "+1", "010", "0x10", "1.0", "nan", "18446744073709551616"}) {
+    char name[] = "tried", option[] = "--count";
+    std::string value = given;
+    char* words[] = {name, option, value.data(), nullptr};
+    CHECK(errors_of(
+            [&] { CHECK(tried.run(3, words, [](const run_options&) { return graph{}; }) == 2); })
+          == "tried: --count: '" + given
+               + "' is not a number from 0 to 18446744073709551615 (see tried --help)\n");
+  }
+}
+
 TEST_CASE("a name that no option can have is refused") {
   std::string text;
   CHECK(refused([&](program& x) { x.option("word", text, "A word"); })

@@ -134,6 +134,19 @@ TEST_CASE("an abort in the program's code names the call") {
   CHECK(aborted(made));
 }
 
+TEST_CASE("a process without the memory for its last line has one that was built beforehand") {
+  const auto use_too_much = [] {
+    volatile std::size_t bytes = std::size_t{1} << 62; // The compiler refuses a known size.
+    return ::operator new(bytes);
+  };
+  const auto made = end_of([&] {
+    end_where_resources_lack([&](const std::string&) { use_too_much(); }, chosen_status);
+    use_too_much();
+  });
+  CHECK(WEXITSTATUS(made.status) == chosen_status);
+  CHECK(made.said.find(": out of memory") != std::string::npos);
+}
+
 TEST_CASE("a thread that cannot start ends the process with its status") {
   const auto calls = {
     std::function<void()>{[] { starting_threads([] { lack_a_thread(); }); }},
