@@ -208,7 +208,8 @@ bool job_monitor::is_silent_since(time_point begin, std::chrono::seconds time,
 int job_monitor::exit_status() const {
   if (failure_ && !stopped_at_once_)
     return EXIT_FAILURE;
-  return stop_signal_ == 0 ? EXIT_SUCCESS : 128 + stop_signal_;
+  const bool is_done = report_.done && !failure_; // A request to stop came too late.
+  return stop_signal_ == 0 || is_done ? EXIT_SUCCESS : 128 + stop_signal_;
 }
 
 } // namespace troupe

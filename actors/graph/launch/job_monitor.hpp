@@ -73,7 +73,7 @@ public:
   std::uint64_t checkpoint() const { return checkpoint_; }
   /// Returns the failure, if there is one so far.
   const std::optional<troupe::failure>& failure() const { return failure_; }
-  /// Returns 0; 1 after a failure; 128 + n after signal n.
+  /// Returns 0; 1 after a failure; 128 + n after signal n, unless the job was done by then.
   int exit_status() const;
 
 private:

@@ -368,7 +368,6 @@ private:
         continue;
       const auto written =
         export_parameters(*options_.export_file, job_, std::move(result.parameters));
-      exported_ = static_cast<bool>(written);
       if (!written)
         watch_->fail(written.error());
     }
@@ -415,8 +414,7 @@ private:
     if (!is_main())
       return status;
     if (status > 128)
-      console_.say(
-        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, exported_)));
+      console_.say(fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_)));
     console_.say(summary(statistics_));
     if (simulation_)
       tell_of_simulation();
@@ -468,7 +466,6 @@ private:
 
   time_point called_at_ = steady_now(); ///< By the machine's clock; the others are by time().
   time_point started_at_{0};
-  bool exported_ = false;
   time_point shown_at_{0};
   bool is_directory_checked_ = false; ///< It was compared with the main host's.
 };

@@ -107,6 +107,16 @@ TEST_CASE("a_last_judgement_that_fails_is_a_failure_and_ends_the_job") {
   CHECK(f.watch.exit_status() == 1);
 }
 
+TEST_CASE("a_request_to_stop_a_job_that_is_done_changes_no_status_but_a_second_one_does") {
+  fixture f;
+  f.follow(job_phase::finished);
+  CHECK(f.watch.on_evaluated({}));
+  f.watch.stop(15, f.now);
+  CHECK(f.watch.exit_status() == 0);
+  f.watch.stop(15, f.now);
+  CHECK(f.watch.exit_status() == 143);
+}
+
 TEST_CASE("each_event_is_shown_once_also_those_of_a_new_coordinator") {
   fixture f;
   f.tell("one");
