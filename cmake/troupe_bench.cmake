@@ -206,7 +206,7 @@ endfunction()
 
 if(TARGET async_sgd AND TARGET count_batches)
   troupe_add_script_test(kills failover --kills 2)
-  troupe_add_script_test(faults lossy_training bsp --kills 1)
+  troupe_add_script_test(faults lossy_training bsp --kills 1 --pause-s 0.5)
   troupe_add_script_test(faults safety_cost replicas --rounds 1 --passes 1)
   # All runners take minutes, so only `sim` runs. The matrix has to parse each of its rows.
   troupe_add_script_test(faults fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
