@@ -334,6 +334,7 @@ private:
     if (what.failed || !options_.export_file)
       return;
     const auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
+    exported_ = static_cast<bool>(written);
     if (!written)
       failure_ = written.error();
   }
@@ -356,9 +357,7 @@ private:
     int status = failure_ ? EXIT_FAILURE : EXIT_SUCCESS;
     if (failure_)
       console_.complain(failure_->text);
-    const bool is_done = head.done && last_evaluated_ && !failure_;
-    const bool is_stopped = stop_signal_ != 0 && !is_done; // Else the request came too late.
-    if (is_stopped)
+    if (stop_signal_ != 0)
       status = 128 + stop_signal_;
     if (head.done)
       if (const auto left = leave_report(options_, command_, statistics_, console_); !left) {
@@ -366,8 +365,9 @@ private:
         failure_ = failure_ ? failure_ : left.error();
       }
     event(end_of_run(status, failure_));
-    if (is_stopped)
-      console_.say(fmt::format("{}: {}\n", name_, text_of_stop(head.checkpoint, options_)));
+    if (stop_signal_ != 0)
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(head.checkpoint, options_, exported_)));
     if (head.done)
       console_.say(fmt::format("parameters are equal on all {} workers, checksum {:016x}\n",
                                job_.workers, head.checksum.load()));
@@ -401,6 +401,7 @@ private:
   std::optional<failure> failure_;
   int stop_signal_ = 0;
   bool last_evaluated_ = false;
+  bool exported_ = false;
   bool over_ = false;
   time_point started_at_{0};
   time_point shown_at_{0};

@@ -414,7 +414,8 @@ private:
     if (!is_main())
       return status;
     if (status > 128)
-      console_.say(fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_)));
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, false)));
     console_.say(summary(statistics_));
     if (simulation_)
       tell_of_simulation();

@@ -23,7 +23,7 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
   return write_outputs({{file, json + "\n"}});
 }
 
-std::string text_of_stop(std::uint64_t checkpoint, const run_options& options) {
+std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {
   std::string text = "stopped; ";
   if (checkpoint == 0) {
     text += "no checkpoint was written";
@@ -32,7 +32,7 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options) {
     const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
     text += "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
   }
-  if (options.export_file)
+  if (options.export_file && !exported)
     text += "; " + printable(*options.export_file)
             + " was not written: only a finished run exports parameters";
   return text;
