@@ -27,8 +27,8 @@ struct file_content {
   std::string_view advice = {}; ///< For a format that is not packed: the end of text().
 
   bool is_packed() const { return format <= file_format::zip; }
-  /// Returns what the file is, and what to do if that is known: "zstd: unpack it first", "an HTML
-  /// page, not the file itself: download the file again".
+  /// Returns the name of the content, and the advice if there is one: "zstd: unpack it first", "an
+  /// HTML page, not the file itself: download the file again".
   std::string text() const;
 };
 

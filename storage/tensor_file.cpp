@@ -43,8 +43,7 @@ result<std::string> encode_npy(const std::vector<tensor>& tensors) {
   return bytes += detail::bytes_of_values(tensors[0]);
 }
 
-/// Returns what a file that is not of its extension's format seems to be; nullopt if that is
-/// unknown.
+/// Names the content of a file that is not of its extension's format; nullopt if that is unknown.
 std::optional<std::string> other_content(const fs::path& extension, std::string_view bytes) {
   if (bytes.empty())
     return "empty";

@@ -46,7 +46,8 @@ void on_quick_exit_of_process() { leave_if_guarded("quick_exit()", EXIT_FAILURE)
 
 } // namespace
 
-exit_guard::exit_guard(int status_for_0, line_writer write) {
+exit_guard::exit_guard(int status_for_0, line_writer write, std::chrono::milliseconds handlers_max)
+    : handlers_max_(handlers_max) {
   auto& guard = the_guard();
   const std::lock_guard lock{guard.mutex};
   guard.status_for_0 = status_for_0;
@@ -60,7 +61,7 @@ exit_guard::exit_guard(int status_for_0, line_writer write) {
 exit_guard::~exit_guard() {
   const std::lock_guard lock{the_guard().mutex};
   the_guard().write = nullptr;
-  limit_exit_handlers(); // It limits those that are registered by now.
+  limit_exit_handlers(handlers_max_);
 }
 
 } // namespace troupe

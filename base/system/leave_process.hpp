@@ -19,6 +19,6 @@ constexpr std::chrono::seconds exit_handlers_max{30};
 
 /// From now on exit() ends the process after this time, with a line and its status, if handlers
 /// that exist already do not return. A handler of a library may wait for a thread that spins.
-void limit_exit_handlers(std::chrono::milliseconds most = exit_handlers_max);
+void limit_exit_handlers(std::chrono::milliseconds most);
 
 } // namespace troupe

@@ -94,8 +94,8 @@ void call_without_unwinding(std::function<void()> call);
 /// hands the exception over, and its thread waits until the process ends. Calls
 /// end_without_thread() if the system refused a thread; throws any other exception again.
 ///
-/// What the call has made by then stays. So `call` must own what a thread of the library may use.
-/// The terminate handler stays as well, and calls the one that it found.
+/// Objects that the call has made by then stay. So `call` must own what a thread of the library may
+/// use. The terminate handler stays as well, and calls the one that it found.
 template <class Call>
 auto without_unwinding(Call call) {
   std::optional<std::invoke_result_t<Call>> returned;

@@ -123,7 +123,7 @@ public:
   }
 
 private:
-  /// Takes a line of the head of a MatrixMarket file; the first one says what the file has.
+  /// Takes a line of the head of a MatrixMarket file; the first one names its format.
   line_fault take_comment(std::string_view line) {
     if (!is_matrix_market_ && !line.starts_with("%%"))
       return no_triple("");

@@ -112,7 +112,7 @@ class Limits(cluster.ClusterTest):
         """run() returns the lack of a thread; it neither ends the process nor hangs."""
         words = [cluster.arguments.programs / "misbehave", "inside", "threads", "nowhere", "nothing"]
         os.umask(0)
-        for most in (1, 2, 3, 5, 7, 40):
+        for most in (1, 2, 3, 5, 7, 40, 4000):
             with self.subTest(most=most):
                 run = cluster.Run(self.home, f"inside{most}", words, prefix("nproc", most))
                 self.runs.append(run)
@@ -120,6 +120,7 @@ class Limits(cluster.ClusterTest):
                     self.assertGreater(most, 2)
                     self.assertEqual(run.out, "test accuracy 1.0000\n")
                 else:
+                    self.assertLess(most, 4000)
                     self.assertEqual(run.launcher.returncode, 1, run.story())
                     self.assertRegex(run.err, "^misbehave: .*cannot start a thread: Resource ")
 

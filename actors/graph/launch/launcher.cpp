@@ -413,9 +413,10 @@ private:
     event(end_of_run(status, watch_->failure()));
     if (!is_main())
       return status;
+    constexpr bool is_exported = false; // Only a finished run exports parameters.
     if (status > 128)
       console_.say(
-        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, false)));
+        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, is_exported)));
     console_.say(summary(statistics_));
     if (simulation_)
       tell_of_simulation();

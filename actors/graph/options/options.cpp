@@ -57,7 +57,7 @@ result<consistency> parse_sync(const std::string& text) {
 
 // Checks as CLI::PositiveNumber, but for a float, and with a readable error.
 std::string above_zero(const std::string& text) {
-  if (const auto fault = size_fault<float>(text))
+  if (const auto fault = size_fault<float>(text); fault && !text.starts_with('-'))
     return *fault;
   const auto value = number_from<double>(text);
   const bool right = value && *value > 0 && std::isfinite(*value);
@@ -66,7 +66,7 @@ std::string above_zero(const std::string& text) {
 
 // Checks as CLI::NonNegativeNumber, but for a float, and with a readable error.
 std::string zero_or_above(const std::string& text) {
-  if (const auto fault = size_fault<float>(text))
+  if (const auto fault = size_fault<float>(text); fault && !text.starts_with('-'))
     return *fault;
   const auto value = number_from<double>(text);
   const bool right = value && *value >= 0 && std::isfinite(*value);

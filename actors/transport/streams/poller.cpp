@@ -67,7 +67,7 @@ std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds 
 std::size_t poller::poll(std::span<epoll_event> ready, int timeout_ms) {
   const int count =
     ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
-  if (count < 0 && errno != EINTR) // Without its files this thread would hear of nothing any more.
+  if (count < 0 && errno != EINTR) // Without its files this thread would get no events.
     throw std::system_error{errno, std::generic_category(),
                             "code of the program closed files of this process"};
   const auto found = static_cast<std::size_t>(std::max(count, 0));

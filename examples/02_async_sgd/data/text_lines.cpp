@@ -28,7 +28,7 @@ std::string_view other_encoding(std::string_view text) {
   return text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv) ? "UTF-16" : "";
 }
 
-/// Says what unpacked bytes are if they are no plain text; nullopt if no known format fits.
+/// Names the content of unpacked bytes that are no plain text; nullopt if no known format fits.
 std::optional<std::string> other_content(std::string_view text) {
   const auto head = text.substr(0, troupe::storage::file_head_bytes);
   const auto content = troupe::storage::content_of(head);

@@ -2,7 +2,6 @@
 #include "base/system/exit_guard.hpp"
 
 #include "base/system/descriptor.hpp"
-#include "base/system/leave_process.hpp"
 #include "base/user_code.hpp"
 
 #include "doctest/doctest.h"
@@ -108,9 +107,9 @@ TEST_CASE("code_that_no_call_marks_is_the_program") {
 }
 
 TEST_CASE("a_handler_of_exit_that_does_not_return_has_a_limited_time_and_its_status_stays") {
-  const auto found = ending_of([](auto) {
+  const auto found = ending_of([](auto write) {
     std::atexit([] { pause(); });
-    limit_exit_handlers(std::chrono::milliseconds{50});
+    { const exit_guard guard{1, write, std::chrono::milliseconds{50}}; }
     std::exit(3);
   });
   CHECK(found.status == 3);
@@ -118,9 +117,9 @@ TEST_CASE("a_handler_of_exit_that_does_not_return_has_a_limited_time_and_its_sta
 }
 
 TEST_CASE("a_handler_of_exit_runs_under_the_limit") {
-  const auto found = ending_of([](auto) {
+  const auto found = ending_of([](auto write) {
     std::atexit([] { _exit(8); });
-    limit_exit_handlers();
+    { const exit_guard guard{1, write}; }
     std::exit(3);
   });
   CHECK(found.status == 8);

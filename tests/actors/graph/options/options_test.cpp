@@ -287,6 +287,7 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--weight-decay", "-1"}, "--weight-decay: "},
     {{"--staleness-lr"}, "--staleness-lr: "},
     {{"--staleness-lr", "-1"}, "--staleness-lr: '-1' is not a number from 0 on"},
+    {{"--clip-norm", "-1e-50"}, "--clip-norm: '-1e-50' is not a number from 0 on"},
     {{"--staleness-lr", "inf"}, "--staleness-lr: 'inf' is not a number from 0 on"},
     {{"--staleness-lr", "1e-300"}, "--staleness-lr: '1e-300' is too small for a number of 32 bits"},
     {{"--lr", "1e-400"}, "--lr: '1e-400' is too small for a number of 32 bits"},
