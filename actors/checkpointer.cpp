@@ -19,9 +19,9 @@ struct checkpointer_state {
   checkpointer_state() = default;
 
   caf::result<checkpoint_part> write(const storage::cut& what) {
-    auto& writer = writers[what.chain];
+    auto& writer = writers[what.shard];
     if (!writer) {
-      auto opened = storage::checkpoint_writer::open(options.directory, options.server, what.chain);
+      auto opened = storage::checkpoint_writer::open(options.directory, options.server, what.shard);
       if (!opened)
         return to_caf(opened.error());
       writer = *std::move(opened);
@@ -33,9 +33,9 @@ struct checkpointer_state {
   }
 
   caf::result<std::shared_ptr<storage::local_state>>
-  read_kept(chain_id chain, const job_spec& job,
+  read_kept(shard_id shard, const job_spec& job,
             const std::vector<partition_id>& partitions) const {
-    auto kept = storage::read_kept(options.directory, options.server, chain, job, partitions);
+    auto kept = storage::read_kept(options.directory, options.server, shard, job, partitions);
     if (!kept)
       return to_caf(kept.error());
     if (!*kept)
@@ -66,7 +66,7 @@ struct checkpointer_state {
 
   checkpointer_options options;
   std::uint64_t scrubbed = 0; ///< The checkpoint that was read again last.
-  std::map<chain_id, std::unique_ptr<storage::checkpoint_writer>> writers;
+  std::map<shard_id, std::unique_ptr<storage::checkpoint_writer>> writers;
 
   static inline const char* name = "checkpointer";
 };
@@ -91,9 +91,9 @@ run_checkpointer(checkpointer::stateful_pointer<checkpointer_state> self,
              const std::vector<partition_id>& partitions) {
       return as_reply(storage::read(state.options.directory, number, job, partitions));
     },
-    [&state](read_atom, chain_id chain, const job_spec& job,
+    [&state](read_atom, shard_id shard, const job_spec& job,
              const std::vector<partition_id>& partitions) {
-      return state.read_kept(chain, job, partitions);
+      return state.read_kept(shard, job, partitions);
     },
     [&state](find_atom, const job_spec& job, const std::vector<std::uint64_t>& unreadable) {
       return as_reply(storage::newest_good(state.options.directory, job, unreadable));

@@ -26,7 +26,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::checkpoint_part)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::cut)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::checkpoint_search_result)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chain_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::shard_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::storage::local_state>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<std::uint64_t>)
@@ -51,7 +51,7 @@ namespace troupe {
 ///   // Reads the local state that the server kept of a shard; null: none.
 ///   // errors:     io_failed, damaged, version_mismatch.
 ///   // idempotent: yes.
-///   (read_atom, chain_id, job_spec, vector<partition_id>) -> shared_ptr<storage::local_state>
+///   (read_atom, shard_id, job_spec, vector<partition_id>) -> shared_ptr<storage::local_state>
 ///
 ///   // Finds the newest checkpoint that is committed and undamaged.
 ///   // unreadable: numbers that a server could not read; they are passed over.
@@ -79,7 +79,7 @@ using checkpointer =
   caf::typed_actor<caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
                    caf::replies_to<read_atom, std::uint64_t, job_spec,
                                    std::vector<partition_id>>::with<std::vector<partition_image>>,
-                   caf::replies_to<read_atom, chain_id, job_spec, std::vector<partition_id>>::with<
+                   caf::replies_to<read_atom, shard_id, job_spec, std::vector<partition_id>>::with<
                      std::shared_ptr<storage::local_state>>,
                    caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<
                      storage::checkpoint_search_result>,

@@ -50,10 +50,10 @@ struct pause {
 };
 
 /// Returns the longest pause between two pushes, over all generations of a chain.
-pause longest_pause(const push_history& history, chain_id chain) {
+pause longest_pause(const push_history& history, shard_id shard) {
   std::vector<std::uint64_t> times;
   for (const auto& each : history.chains)
-    if (each.chain == chain)
+    if (each.shard == shard)
       for (const auto& x : each.applied)
         times.push_back(x.time_ns);
   std::ranges::sort(times);
@@ -67,7 +67,7 @@ pause longest_pause(const push_history& history, chain_id chain) {
 std::string chain_lines(const push_history& history) {
   std::string text;
   for (const auto& chain : history.chains) {
-    text += fmt::format("shard {}, generation {}: {} pushes in {:.3f} s", chain.chain.value,
+    text += fmt::format("shard {}, generation {}: {} pushes in {:.3f} s", chain.shard.value,
                         chain.generation.value, chain.applied.size(),
                         chain.applied.empty()
                           ? 0.0
@@ -81,9 +81,9 @@ std::string chain_lines(const push_history& history) {
 
 /// Reports missing batches: in a run that came to its end every chain has applied every batch.
 std::string missing_lines(const push_history& history) {
-  std::map<chain_id, std::set<batch_id>> applied;
+  std::map<shard_id, std::set<batch_id>> applied;
   for (const auto& chain : history.chains) {
-    auto& there = applied[chain.chain];
+    auto& there = applied[chain.shard];
     for (const auto& x : chain.applied)
       there.insert(x.batch);
   }
@@ -98,9 +98,9 @@ std::string missing_lines(const push_history& history) {
 }
 
 std::string pause_lines(const push_history& history) {
-  std::set<chain_id> chains;
+  std::set<shard_id> chains;
   for (const auto& each : history.chains)
-    chains.insert(each.chain);
+    chains.insert(each.shard);
   const auto begin = begin_of(history);
   std::string text;
   for (const auto chain : chains) {
@@ -154,7 +154,7 @@ std::string record_lines(const push_history& history) {
       for (const auto& x : *all)
         text +=
           fmt::format("{:.6f} {} {} {} {} {} {} {} {}\n", seconds(begin, x.time_ns),
-                      chain.chain.value, chain.generation.value,
+                      chain.shard.value, chain.generation.value,
                       x.event == storage::push_event::applied ? std::to_string(x.version) : "read",
                       x.slot, x.worker.value, x.batch.value, x.clock, x.base_version);
   return text;

@@ -104,7 +104,7 @@ void resize_monitor::choose(const job_status& job, std::vector<std::string>& lin
   }
   wanted_.add.assign(servers_.begin(), servers_.end());
   lines.push_back("asked for " + names_of(servers_));
-  const auto used = std::uint64_t{job_.chain_count()} * job_.replicas;
+  const auto used = std::uint64_t{job_.shard_count()} * job_.replicas;
   if (used <= present.size() - job.draining.size())
     lines.push_back(fmt::format("{} of {} will be without work, as there are enough servers; "
                                 "--shards is chosen when a job begins",

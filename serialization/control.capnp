@@ -118,13 +118,13 @@ struct FileEntry {
 
 struct CheckpointPart {
   checkpoint @0 :UInt64;
-  chain @1 :UInt32;
+  shard @1 :UInt32;
   files @2 :List(FileEntry);
   version @3 :UInt64;
 }
 
 struct ReplicaStatus {
-  chain @0 :UInt32;
+  shard @0 :UInt32;
   status @1 :Chains.Status;
   removed2 @2 :Text;
   unreadable @3 :UInt64;
@@ -176,7 +176,7 @@ struct StatusMessage {
 # -- DesiredState: the desired state of a member --
 
 struct ChainEntry {
-  chain @0 :UInt32;
+  shard @0 :UInt32;
   head @1 :Data.Member;
   address @2 :Text;
   serving @3 :Bool;
@@ -187,7 +187,7 @@ struct View {
   config @0 :UInt64;
   generation @1 :UInt64;
   chains @2 :List(ChainEntry);
-  chainOf @3 :List(UInt32);
+  shardOf @3 :List(UInt32);
 }
 
 struct DesiredWorker {
@@ -203,7 +203,7 @@ struct ServerAddress {
 }
 
 struct DesiredChain {
-  chain @0 :UInt32;
+  shard @0 :UInt32;
   record @1 :Chains.Record;
 }
 
@@ -211,7 +211,7 @@ struct DesiredServer {
   job @0 :Jobs.Job;  # Null if there is none yet.
   generation @1 :UInt64;
   chains @2 :List(DesiredChain);
-  chainOf @3 :List(UInt32);
+  shardOf @3 :List(UInt32);
   servers @4 :List(ServerAddress);
   heardNs @5 :UInt64;
   workers @6 :List(ClockEntry);

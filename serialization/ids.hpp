@@ -22,7 +22,7 @@ using partition_id = id<struct partition_tag, std::uint32_t>;
 using server_id = id<struct server_tag, std::uint32_t>;
 using worker_id = id<struct worker_tag, std::uint32_t>;
 /// A group of partitions that the same servers replicate, in one order of updates.
-using chain_id = id<struct chain_tag, std::uint32_t>;
+using shard_id = id<struct shard_tag, std::uint32_t>;
 /// Random number drawn for each start of a process; distinguishes a restarted process.
 using incarnation_id = id<struct incarnation_tag, std::uint64_t>;
 /// Number of a configuration (members, addresses, partition map). Only grows.

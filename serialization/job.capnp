@@ -64,7 +64,7 @@ struct Job {
   epochs @7 :UInt64;
   tables @8 :List(Table);
   replicas @9 :UInt32;  # 0 means 1
-  chains @10 :UInt32;
+  shards @10 :UInt32;
   backupWorkers @11 :UInt32;
   durability @12 :UInt8;  # durability_mode
   ownStore @13 :Bool;

@@ -166,7 +166,7 @@ struct job_spec {
   std::uint32_t servers = 1;     ///< At the start of the job; for a job without servers:
                                  ///< `partitions`.
   std::uint32_t replicas = 1;    ///< Servers that hold each partition; at most `servers`.
-  std::uint32_t chains = 0;      ///< Units of placement on servers; 0: one for each server.
+  std::uint32_t shards = 0;      ///< Units of placement on servers; 0: one for each server.
   std::uint32_t workers = 1;     ///< W: number of workers at the start, and of slots in a bsp
                                  ///< clock.
   /// bsp: workers beyond W, which compute slots that other workers have not finished.
@@ -185,7 +185,7 @@ struct job_spec {
   std::uint64_t files_checksum = 0;
   std::vector<own_option> own_options = {}; ///< Of the command line that started the job.
 
-  std::uint32_t chain_count() const { return chains == 0 ? servers : chains; }
+  std::uint32_t shard_count() const { return shards == 0 ? servers : shards; }
   std::uint64_t batches_per_epoch() const;
   std::uint64_t batches() const; ///< The batches of all epochs.
   bool operator==(const job_spec&) const = default;
@@ -202,7 +202,7 @@ const char* defect_of(const optimizer_spec& x);
 /// It covers shapes and optimiser kinds of tables, and whether they are frozen. It covers the
 /// checksums of values from files, the number of slots of bsp tables, the name, parameters and
 /// state of server functions, and the checksum of the files that the program reads. It excludes the
-/// number of servers, replicas, chains, epochs, backup workers and asp workers, rates, durability
+/// number of servers, replicas, shards, epochs, backup workers and asp workers, rates, durability
 /// and the program's own options.
 std::uint64_t fingerprint(const job_spec& job);
 /// Returns whether state with the fingerprint `written` is of `job`. State from a time without the

@@ -151,16 +151,16 @@ result<void> validate_shares(const job_spec& job) {
     bytes += table.size() * sizeof(float);
     block_bytes = std::max(block_bytes, block_elements(table) * sizeof(float));
   }
-  const auto share_bytes = bytes / job.chain_count() + (job.chain_count() > 1 ? block_bytes : 0);
+  const auto share_bytes = bytes / job.shard_count() + (job.shard_count() > 1 ? block_bytes : 0);
   if (share_bytes > share_bytes_max)
     return refuse("the tables have " + std::to_string(share_bytes) + " bytes for each of "
-                  + std::to_string(job.chain_count()) + " chains of servers, at most "
+                  + std::to_string(job.shard_count()) + " shards, at most "
                   + std::to_string(share_bytes_max) + ": use more --servers or --shards");
   return {};
 }
 
 result<void> validate_own_store(const job_spec& job) {
-  if (job.servers != 1 || job.replicas != 1 || job.chain_count() != 1 || job.partitions != 1)
+  if (job.servers != 1 || job.replicas != 1 || job.shard_count() != 1 || job.partitions != 1)
     return refuse("a job with an own store has one server, one replica, one chain and one "
                   "partition");
   if (job.durability != durability_mode::memory)
@@ -227,9 +227,9 @@ result<void> validate(const job_spec& job) {
   if (job.replicas == 0 || job.replicas > job.servers)
     return refuse("replicas must be 1 to " + std::to_string(job.servers)
                   + " (the number of servers), not " + std::to_string(job.replicas));
-  if (job.chains > job.partitions)
-    return refuse("chains must be at most " + std::to_string(job.partitions)
-                  + " (the number of partitions), not " + std::to_string(job.chains));
+  if (job.shards > job.partitions)
+    return refuse("shards must be at most " + std::to_string(job.partitions)
+                  + " (the number of partitions), not " + std::to_string(job.shards));
   if (job.workers == 0 || job.workers > workers_max)
     return refuse("workers must be 1 to 65536, not " + std::to_string(job.workers));
   if (job.backup_workers > workers_max - job.workers)

@@ -1,4 +1,4 @@
-// Cuts tables into blocks, and assigns partitions to chains.
+// Cuts tables into blocks, and assigns partitions to shards.
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -107,15 +107,15 @@ private:
   std::vector<std::uint64_t> load_;
 };
 
-/// Moves one partition to each chain that has none: the lightest partition of the chain with most
-/// partitions. A chain without a partition never becomes ready.
+/// Moves one partition to each shard that has none: the lightest partition of the shard with most
+/// partitions. A shard without a partition never becomes ready.
 void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::uint64_t>& weight,
-                      std::uint32_t chains) {
-  std::vector<std::size_t> count(chains, 0);
-  for (const auto chain : owner)
-    ++count[chain];
-  for (std::uint32_t chain = 0; chain < chains; ++chain) {
-    if (count[chain] > 0)
+                      std::uint32_t shards) {
+  std::vector<std::size_t> count(shards, 0);
+  for (const auto shard : owner)
+    ++count[shard];
+  for (std::uint32_t shard = 0; shard < shards; ++shard) {
+    if (count[shard] > 0)
       continue;
     const auto giver = static_cast<std::uint32_t>(std::ranges::max_element(count) - count.begin());
     std::optional<std::size_t> lightest;
@@ -124,9 +124,9 @@ void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::
         lightest = p;
     if (count[giver] < 2 || !lightest)
       return;
-    owner[*lightest] = chain;
+    owner[*lightest] = shard;
     --count[giver];
-    ++count[chain];
+    ++count[shard];
   }
 }
 
@@ -186,13 +186,13 @@ std::vector<std::uint64_t> partition_bytes(const job_spec& job) {
   return bytes;
 }
 
-std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chains,
-                                         const std::vector<chain_id>& previous) {
-  assert(chains > 0);
-  std::vector<std::uint32_t> owner(job.partitions, chains);
+std::vector<shard_id> make_partition_map(const job_spec& job, std::uint32_t shards,
+                                         const std::vector<shard_id>& previous) {
+  assert(shards > 0);
+  std::vector<std::uint32_t> owner(job.partitions, shards);
   if (previous.size() == owner.size())
     for (std::size_t p = 0; p < owner.size(); ++p)
-      owner[p] = std::min(previous[p].value, chains);
+      owner[p] = std::min(previous[p].value, shards);
   // Empty partitions have no weight, so they are spread separately, by number.
   auto weight = partition_bytes(job);
   std::vector<std::size_t> full, empty;
@@ -200,10 +200,10 @@ std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chai
     (weight[p] > 0 ? full : empty).push_back(p);
   for (auto p : empty)
     weight[p] = 1;
-  balancer(owner, std::move(full), weight, chains).run();
-  balancer(owner, std::move(empty), weight, chains).run();
-  leave_none_empty(owner, weight, chains);
-  std::vector<chain_id> map;
+  balancer(owner, std::move(full), weight, shards).run();
+  balancer(owner, std::move(empty), weight, shards).run();
+  leave_none_empty(owner, weight, shards);
+  std::vector<shard_id> map;
   map.reserve(owner.size());
   for (auto server : owner)
     map.push_back({server});

@@ -39,10 +39,10 @@ std::uint64_t slab_rows(const table_spec& table);
 /// counts as 1 MiB in each.
 std::vector<std::uint64_t> partition_bytes(const job_spec& job);
 
-/// Assigns each partition to a chain. The map is balanced by bytes, and no chain stays empty if
+/// Assigns each partition to a shard. The map is balanced by bytes, and no shard stays empty if
 /// there are enough partitions. Moves as few partitions as the balance allows away from `previous`
 /// (empty: no previous map). Deterministic.
-std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chains,
-                                         const std::vector<chain_id>& previous);
+std::vector<shard_id> make_partition_map(const job_spec& job, std::uint32_t shards,
+                                         const std::vector<shard_id>& previous);
 
 } // namespace troupe

@@ -76,7 +76,7 @@ struct file_entry {
 /// A chain's part of a checkpoint, written and verified.
 struct checkpoint_part {
   std::uint64_t checkpoint = 0;
-  chain_id chain;
+  shard_id shard;
   std::vector<file_entry> files;
   std::uint64_t version = 0;
 
@@ -94,7 +94,7 @@ constexpr std::size_t checksums_max = 64; ///< Of a replica_status.
 
 /// One replica of a chain.
 struct replica_status {
-  chain_id chain;
+  shard_id shard;
   chain_status status;
   std::optional<failure> failed; ///< Its initial state could not be loaded.
   std::uint64_t unreadable = 0;  ///< With `failed`: the checkpoint that could not be restored.
@@ -168,7 +168,7 @@ struct server_address {
 
 /// The servers of a chain. All entries and the partition map make a view.
 struct chain_entry {
-  chain_id chain;
+  shard_id shard;
   member_id head;
   std::string address;  ///< Address of the head.
   bool serving = false; ///< Its partitions are loaded; it answers requests.
@@ -183,7 +183,7 @@ struct view {
   config_id config;
   generation_id generation;
   std::vector<chain_entry> chains; ///< Ordered by chain.
-  std::vector<chain_id> chain_of;  ///< One entry for each partition.
+  std::vector<shard_id> shard_of;  ///< One entry for each partition.
 
   bool operator==(const view&) const = default;
 };
@@ -198,7 +198,7 @@ struct desired_worker {
 };
 
 struct desired_chain {
-  chain_id chain;
+  shard_id shard;
   chain_metadata record;
 
   bool operator==(const desired_chain&) const = default;
@@ -208,7 +208,7 @@ struct desired_server {
   job_spec job;
   generation_id generation;
   std::vector<desired_chain> chains;   ///< All chains of the job.
-  std::vector<chain_id> chain_of;      ///< One entry for each partition.
+  std::vector<shard_id> shard_of;      ///< One entry for each partition.
   std::vector<server_address> servers; ///< All present servers.
   std::uint64_t heard_ns = 0;          ///< server_status::clock_ns of the newest status received.
   /// Workers that may push. Entries with known == false are being admitted: the shard reports a

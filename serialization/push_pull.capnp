@@ -104,7 +104,7 @@ struct Request {
   # brought, to be kept in slot n; 4 n + 2: omitted, it is in slot n.
   keys @3 :List(UInt32);
   forgotten @4 :List(UInt32);  # slots freed before the request is read
-  chain @5 :UInt32;
+  shard @5 :UInt32;
 }
 
 struct Reply {

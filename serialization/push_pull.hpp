@@ -140,7 +140,7 @@ struct pull_reply {
 struct request {
   std::optional<push_request> push;
   std::optional<pull_request> pull;
-  chain_id chain = {}; ///< Holder of the named values; a kv that splits requests finds it itself.
+  shard_id shard = {}; ///< Holder of the named values; a kv that splits requests finds it itself.
 };
 
 /// Returns whether the request may be sent before earlier ones.

@@ -89,7 +89,7 @@ struct CopyPart {
 }
 
 struct Peer {
-  chain @0 :UInt32;
+  shard @0 :UInt32;
   from @1 :Data.Member;
   union {
     entry @2 :Entry;

@@ -107,7 +107,7 @@ struct entry_message {
 
 /// From one replica to another. One-way: it may be lost, repeated and overtaken.
 struct replica_message {
-  chain_id chain;
+  shard_id shard;
   member_id from;
   std::variant<entry_message, committed_message, joined_message, copy_request, copy_part> what;
 };

@@ -49,7 +49,7 @@ struct coordinator_state {
   std::uint64_t term = 0; ///< Starts of a coordinator so far.
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
-  std::vector<chain_id> chain_of;
+  std::vector<shard_id> shard_of;
   std::vector<chain_metadata> chains;
   std::set<server_id> servers;  ///< Servers that should run; empty: as the job began.
   std::set<server_id> draining; ///< Servers that should become empty.

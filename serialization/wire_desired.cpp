@@ -7,15 +7,15 @@ static void write(const view& from, schema::View::Builder to) {
   to.setConfig(from.config.value);
   to.setGeneration(from.generation.value);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
-  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
+  write_numbers(from.shard_of, to.initShardOf(static_cast<unsigned>(from.shard_of.size())));
 }
 
 static view read(schema::View::Reader from) {
-  check_count(from.getChainOf().size(), partitions_max, "partitions");
+  check_count(from.getShardOf().size(), partitions_max, "partitions");
   return {.config = {from.getConfig()},
           .generation = {from.getGeneration()},
           .chains = read_list<chain_entry>(from.getChains(), partitions_max, "chains"),
-          .chain_of = read_numbers<chain_id>(from.getChainOf())};
+          .shard_of = read_numbers<shard_id>(from.getShardOf())};
 }
 
 static void write(const desired_worker& from, schema::DesiredWorker::Builder to) {
@@ -37,7 +37,7 @@ static void write(const desired_server& from, schema::DesiredServer::Builder to)
     detail::write(from.job, to.initJob());
   to.setGeneration(from.generation.value);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
-  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
+  write_numbers(from.shard_of, to.initShardOf(static_cast<unsigned>(from.shard_of.size())));
   write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
   to.setHeardNs(from.heard_ns);
   write_list(from.workers, to.initWorkers(static_cast<unsigned>(from.workers.size())));
@@ -46,11 +46,11 @@ static void write(const desired_server& from, schema::DesiredServer::Builder to)
 }
 
 static desired_server read(schema::DesiredServer::Reader from) {
-  check_count(from.getChainOf().size(), partitions_max, "partitions");
+  check_count(from.getShardOf().size(), partitions_max, "partitions");
   return {.job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
           .generation = {from.getGeneration()},
           .chains = read_list<desired_chain>(from.getChains(), partitions_max, "chains"),
-          .chain_of = read_numbers<chain_id>(from.getChainOf()),
+          .shard_of = read_numbers<shard_id>(from.getShardOf()),
           .servers = read_list<server_address>(from.getServers(), members_max, "servers"),
           .heard_ns = from.getHeardNs(),
           .workers = read_list<clock_entry>(from.getWorkers(), clocks_max, "workers"),
@@ -128,7 +128,7 @@ static job_status read(schema::JobStatus::Reader from) {
 
 void write(const chain_entry& from, schema::ChainEntry::Builder to) {
   std::string scratch;
-  to.setChain(from.chain.value);
+  to.setShard(from.shard.value);
   write(from.head, to.initHead());
   to.setAddress(cut_text(from.address, scratch));
   to.setServing(from.serving);
@@ -136,7 +136,7 @@ void write(const chain_entry& from, schema::ChainEntry::Builder to) {
 }
 
 chain_entry read(schema::ChainEntry::Reader from) {
-  return {.chain = {from.getChain()},
+  return {.shard = {from.getShard()},
           .head = read(from.getHead()),
           .address = read_text(from.getAddress()),
           .serving = from.getServing(),
@@ -154,12 +154,12 @@ server_address read(schema::ServerAddress::Reader from) {
 }
 
 void write(const desired_chain& from, schema::DesiredChain::Builder to) {
-  to.setChain(from.chain.value);
+  to.setShard(from.shard.value);
   write(from.record, to.initRecord());
 }
 
 desired_chain read(schema::DesiredChain::Reader from) {
-  return {.chain = {from.getChain()}, .record = read(from.getRecord())};
+  return {.shard = {from.getShard()}, .record = read(from.getRecord())};
 }
 
 void write(const member_status& from, schema::MemberStatus::Builder to) {

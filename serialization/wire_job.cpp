@@ -112,7 +112,7 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setPartitions(from.partitions);
   to.setServers(from.servers);
   to.setReplicas(from.replicas);
-  to.setChains(from.chains);
+  to.setShards(from.shards);
   to.setWorkers(from.workers);
   to.setBackupWorkers(from.backup_workers);
   to.setDurability(static_cast<std::uint8_t>(from.durability));
@@ -131,7 +131,7 @@ job_spec read(schema::Job::Reader from) {
                .partitions = from.getPartitions(),
                .servers = from.getServers(),
                .replicas = std::max(from.getReplicas(), 1u),
-               .chains = from.getChains(),
+               .shards = from.getShards(),
                .workers = from.getWorkers(),
                .backup_workers = from.getBackupWorkers(),
                .durability = read_enum(from.getDurability(), durability_mode::log, "durability"),

@@ -350,7 +350,7 @@ pull_reply read(schema::PullReply::Reader from, body_reader& body) {
 void write(const request_message& from, schema::Request::Builder to, body_parts& body) {
   assert(from.what.push || from.what.pull);
   to.setNumber(from.number);
-  to.setChain(from.what.chain.value);
+  to.setShard(from.what.shard.value);
   const std::span keys{from.keys};
   const std::size_t of_push = keys.empty() || !from.what.push ? 0 : from.what.push->rows.size();
   if (from.what.push)
@@ -368,7 +368,7 @@ void write(const request_message& from, schema::Request::Builder to, body_parts&
 
 request_message read(schema::Request::Reader from, body_reader& body) {
   request_message made{from.getNumber(), {}, read_keys(from.getKeys()), {}};
-  made.what.chain = {from.getChain()};
+  made.what.shard = {from.getShard()};
   const std::size_t of_push = from.hasPush() ? from.getPush().getRows().size() : 0;
   const std::size_t of_pull = from.hasPull() ? from.getPull().getRows().size() : 0;
   const std::span<const key_use> keys{made.keys};

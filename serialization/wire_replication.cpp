@@ -200,7 +200,7 @@ chain_status read(schema::Status::Reader from) {
 }
 
 void write(const replica_message& from, schema::Peer::Builder to, body_parts& body) {
-  to.setChain(from.chain.value);
+  to.setShard(from.shard.value);
   write(from.from, to.initFrom());
   if (const auto* entry = std::get_if<entry_message>(&from.what))
     write(*entry, to.initEntry(), body);
@@ -215,7 +215,7 @@ void write(const replica_message& from, schema::Peer::Builder to, body_parts& bo
 }
 
 replica_message read(schema::Peer::Reader from, body_reader& body) {
-  replica_message made{{from.getChain()}, read(from.getFrom()), {}};
+  replica_message made{{from.getShard()}, read(from.getFrom()), {}};
   switch (from.which()) {
   case schema::Peer::ENTRY: made.what = read(from.getEntry(), body); return made;
   case schema::Peer::COMMITTED:

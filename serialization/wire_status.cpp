@@ -24,14 +24,14 @@ static worker_status read(schema::WorkerStatus::Reader from) {
 
 static void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
   to.setCheckpoint(from.checkpoint);
-  to.setChain(from.chain.value);
+  to.setShard(from.shard.value);
   write_list(from.files, to.initFiles(static_cast<unsigned>(from.files.size())));
   to.setVersion(from.version);
 }
 
 static checkpoint_part read(schema::CheckpointPart::Reader from) {
   return {.checkpoint = from.getCheckpoint(),
-          .chain = {from.getChain()},
+          .shard = {from.getShard()},
           .files = read_list<file_entry>(from.getFiles(), files_max, "files"),
           .version = from.getVersion()};
 }
@@ -108,7 +108,7 @@ value_checksum read(schema::ValueChecksum::Reader from) {
 
 void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
   std::string scratch;
-  to.setChain(from.chain.value);
+  to.setShard(from.shard.value);
   write(from.status, to.initStatus());
   write_failure(from.failed, to);
   to.setUnreadable(from.unreadable);
@@ -123,7 +123,7 @@ void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
 }
 
 replica_status read(schema::ReplicaStatus::Reader from) {
-  return {.chain = {from.getChain()},
+  return {.shard = {from.getShard()},
           .status = read(from.getStatus()),
           .failed = read_failure(from),
           .unreadable = from.getUnreadable(),

@@ -42,7 +42,7 @@ result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
 /// Checks a part's file names. RocksDB reads all files it finds, so none may be extra or missing.
 result<void> check_names(const fs::path& directory, const manifest& what,
                          const checkpoint_part& part) {
-  const auto folder = detail::part_name(part.chain);
+  const auto folder = detail::part_name(part.shard);
   std::set<std::string> expected;
   for (const auto& file : part.files)
     expected.insert(file.name);

@@ -30,8 +30,8 @@ result<void> open(detail::image_reader& reader, const fs::path& directory, const
   const auto complete = reader.open();
   if (!complete)
     return complete.error();
-  if (complete->checkpoint != whole.checkpoint || complete->chain != part.chain)
-    return reader.damaged("the cut in " + detail::part_name(part.chain) + " is another one");
+  if (complete->checkpoint != whole.checkpoint || complete->shard != part.shard)
+    return reader.damaged("the cut in " + detail::part_name(part.shard) + " is another one");
   return {};
 }
 
@@ -60,7 +60,7 @@ result<std::vector<partition_image>> read(const fs::path& directory, std::uint64
   const auto home = detail::checkpoint_path(directory, checkpoint);
   const auto title = detail::title(directory, checkpoint);
   for (const auto& part : whole->parts) {
-    detail::image_reader reader{home / detail::part_name(part.chain), title, job};
+    detail::image_reader reader{home / detail::part_name(part.shard), title, job};
     if (auto opened = open(reader, directory, *whole, part); !opened)
       return opened.error();
     for (const auto& [partition, blocks] : expected) {

@@ -38,9 +38,9 @@ bool is_needed(const std::string& name) { return !name.starts_with("OPTIONS-"); 
 
 class checkpoint_writer::state {
 public:
-  state(fs::path directory, server_id server, chain_id chain, directory_lock lock)
-      : directory_(std::move(directory)), home_(detail::live_path(directory_, server, chain)),
-        staging_(home_ / "staging"), chain_(chain), lock_(std::move(lock)),
+  state(fs::path directory, server_id server, shard_id shard, directory_lock lock)
+      : directory_(std::move(directory)), home_(detail::live_path(directory_, server, shard)),
+        staging_(home_ / "staging"), shard_(shard), lock_(std::move(lock)),
         database_(home_ / "db") {}
 
   result<void> empty() {
@@ -55,7 +55,7 @@ public:
   }
 
   result<checkpoint_part> write(const cut& what) {
-    assert(what.chain == chain_);
+    assert(what.shard == shard_);
     auto part = what.checkpoint == 0 ? store(what) : write_part(what);
     if (!part || !what.base)
       return part;
@@ -68,7 +68,7 @@ private:
   result<checkpoint_part> store(const cut& what) {
     if (auto stored = database_.store(what); !stored)
       return stored.error();
-    return checkpoint_part{0, chain_, {}, 0};
+    return checkpoint_part{0, shard_, {}, 0};
   }
 
   result<checkpoint_part> write_part(const cut& what) {
@@ -77,14 +77,14 @@ private:
     if (fs::exists(home / detail::commit_name, error))
       return {errc::io_failed,
               detail::title(directory_, what.checkpoint) + " is committed, it cannot be replaced"};
-    const auto target = home / detail::part_name(chain_);
+    const auto target = home / detail::part_name(shard_);
     auto part = write_to(what, target);
     // Best effort: remains are not committed, and the next attempt removes them first.
     (void)remove_tree(staging_);
     if (!part) {
       database_.discard();
       (void)remove_tree(target);
-      fs::remove(home, error); // Succeeds only if no other chain has a part in it.
+      fs::remove(home, error); // Succeeds only if no other shard has a part in it.
     }
     return part;
   }
@@ -140,7 +140,7 @@ private:
     const auto names = names_in(staging_);
     if (!names)
       return names.error();
-    checkpoint_part part{what.checkpoint, chain_, {}, 0};
+    checkpoint_part part{what.checkpoint, shard_, {}, 0};
     for (const auto& name : *names) {
       if (!is_needed(name))
         continue;
@@ -151,7 +151,7 @@ private:
       if (const auto known = sums.find(name); known != sums.end() && known->second != sum->crc32c)
         return {errc::damaged, "a file of the live database changed after it had been written: "
                                  + (home_ / "db" / name).string()};
-      part.files.push_back({detail::part_name(chain_) + "/" + name, sum->size_bytes, sum->crc32c});
+      part.files.push_back({detail::part_name(shard_) + "/" + name, sum->size_bytes, sum->crc32c});
     }
     for (const auto& partition : what.partitions)
       part.version = std::max(part.version, partition.version);
@@ -174,7 +174,7 @@ private:
   fs::path directory_;
   fs::path home_;    ///< DIR/servers/S/chain-K.
   fs::path staging_; ///< Hard links to the live files while they are copied.
-  chain_id chain_;
+  shard_id shard_;
   directory_lock lock_;
   detail::live_database database_;
 };
@@ -183,11 +183,11 @@ checkpoint_writer::checkpoint_writer(std::unique_ptr<state> opened) : state_(std
 checkpoint_writer::~checkpoint_writer() = default;
 
 result<std::unique_ptr<checkpoint_writer>>
-checkpoint_writer::open(const fs::path& directory, server_id server, chain_id chain) {
-  auto lock = directory_lock::acquire(detail::live_path(directory, server, chain));
+checkpoint_writer::open(const fs::path& directory, server_id server, shard_id shard) {
+  auto lock = directory_lock::acquire(detail::live_path(directory, server, shard));
   if (!lock)
     return lock.error();
-  auto opened = std::make_unique<state>(directory, server, chain, *std::move(lock));
+  auto opened = std::make_unique<state>(directory, server, shard, *std::move(lock));
   if (auto emptied = opened->empty(); !emptied)
     return emptied.error();
   return std::unique_ptr<checkpoint_writer>{new checkpoint_writer{std::move(opened)}};

@@ -17,7 +17,7 @@ public:
   /// Empties DIR/servers/S/chain-K, except for bases and logs, and opens it. Errors: in_use,
   /// io_failed.
   static result<std::unique_ptr<checkpoint_writer>> open(const std::filesystem::path& directory,
-                                                         server_id server, chain_id chain);
+                                                         server_id server, shard_id shard);
   ~checkpoint_writer();
 
   /// Stores the cut in the live database: dirty blocks, then in one batch applied batches, versions

@@ -79,8 +79,8 @@ chain_metadata read_record(detail::byte_reader& from) {
 std::string encode(const coordinator_state& what) {
   detail::byte_writer body;
   body.little(what.term).little(what.generation.value).little(what.job).little(what.committed);
-  body.little(std::uint64_t{what.chain_of.size()});
-  for (const auto chain : what.chain_of)
+  body.little(std::uint64_t{what.shard_of.size()});
+  for (const auto chain : what.shard_of)
     body.little(chain.value);
   body.little(std::uint64_t{what.chains.size()});
   for (const auto& record : what.chains)
@@ -111,7 +111,7 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   what.job = reader.little<std::uint64_t>();
   what.committed = reader.little<std::uint64_t>();
   for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
-    what.chain_of.push_back({reader.little<std::uint32_t>()});
+    what.shard_of.push_back({reader.little<std::uint32_t>()});
   for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
     what.chains.push_back(read_record(reader));
   for (auto* all : {&what.servers, &what.draining})

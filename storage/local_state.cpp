@@ -87,24 +87,24 @@ result<local_state> read_from(const fs::path& live, std::uint64_t sequence,
 
 } // namespace
 
-std::uint64_t newest_kept(const fs::path& directory, server_id server, chain_id chain) {
-  const auto files = files_in(detail::live_path(directory, server, chain));
+std::uint64_t newest_kept(const fs::path& directory, server_id server, shard_id shard) {
+  const auto files = files_in(detail::live_path(directory, server, shard));
   const auto last = [](const auto& all) { return all.empty() ? 0 : *all.rbegin(); };
   return files ? std::max(last(files->bases), last(files->logs)) : 0;
 }
 
-result<write_ahead_log> begin_log(const fs::path& directory, server_id server, chain_id chain,
+result<write_ahead_log> begin_log(const fs::path& directory, server_id server, shard_id shard,
                                   std::uint64_t sequence) {
-  const auto live = detail::live_path(directory, server, chain);
+  const auto live = detail::live_path(directory, server, shard);
   if (auto made = make_directory(live); !made)
     return made.error();
   return write_ahead_log::create(detail::log_path(live, sequence));
 }
 
 result<std::optional<local_state>> read_kept(const fs::path& directory, server_id server,
-                                             chain_id chain, const job_spec& job,
+                                             shard_id shard, const job_spec& job,
                                              const std::vector<partition_id>& partitions) {
-  const auto live = detail::live_path(directory, server, chain);
+  const auto live = detail::live_path(directory, server, shard);
   const auto files = files_in(live);
   if (!files)
     return files.error();

@@ -33,17 +33,17 @@ struct local_state {
 };
 
 /// Returns the largest number of a base or a log; 0 if there is none or they cannot be listed.
-std::uint64_t newest_kept(const std::filesystem::path& directory, server_id server, chain_id chain);
+std::uint64_t newest_kept(const std::filesystem::path& directory, server_id server, shard_id shard);
 
 /// Creates the log of the base with this number. Errors: io_failed.
 result<write_ahead_log> begin_log(const std::filesystem::path& directory, server_id server,
-                                  chain_id chain, std::uint64_t sequence);
+                                  shard_id shard, std::uint64_t sequence);
 
 /// Reads the newest base and its log; nullopt if there is no base. Changes no files. For a bsp job,
 /// the log keeps an entry that the images lack, if there is one: applying it gives the values from
 /// before the last clock. Errors: io_failed, damaged, version_mismatch.
 result<std::optional<local_state>> read_kept(const std::filesystem::path& directory,
-                                             server_id server, chain_id chain, const job_spec& job,
+                                             server_id server, shard_id shard, const job_spec& job,
                                              const std::vector<partition_id>& partitions);
 
 /// Returns the content of the file detail::base_name.

@@ -78,8 +78,8 @@ json to_json(const job_spec& job) {
 
 /// Accepts only a file directly in the part's folder: a manifest must not lead out of its
 /// checkpoint.
-bool is_inside(const std::string& name, chain_id chain) {
-  const auto folder = detail::part_name(chain) + "/";
+bool is_inside(const std::string& name, shard_id shard) {
+  const auto folder = detail::part_name(shard) + "/";
   return name.starts_with(folder) && name.size() > folder.size()
          && name.find('/', folder.size()) == std::string::npos && !name.ends_with("/..")
          && !name.ends_with("/.");
@@ -88,14 +88,14 @@ bool is_inside(const std::string& name, chain_id chain) {
 result<checkpoint_part> part_from_json(const json& from, std::uint64_t checkpoint) {
   checkpoint_part part;
   part.checkpoint = checkpoint;
-  part.chain.value = from.at("chain").get<std::uint32_t>();
+  part.shard.value = from.at("chain").get<std::uint32_t>();
   part.version = from.at("version").get<std::uint64_t>();
   for (const auto& entry : from.at("files")) {
     file_entry file{entry.at("name").get<std::string>(),
                     entry.at("size_bytes").get<std::uint64_t>(), 0};
     if (!from_hex(entry.at("crc32c").get<std::string>(), file.crc32c))
       return {errc::malformed, "a checksum is not 8 hexadecimal digits: " + file.name};
-    if (!is_inside(file.name, part.chain))
+    if (!is_inside(file.name, part.shard))
       return {errc::malformed, "a file lies outside its part: " + file.name};
     part.files.push_back(std::move(file));
   }
@@ -143,7 +143,7 @@ result<void> check_present(const fs::path& home, const manifest& what) {
       const auto size = fs::file_size(home / file.name, error);
       if (error)
         return io_failure("commit", home / file.name, error);
-      if (size != file.size_bytes || !is_inside(file.name, part.chain))
+      if (size != file.size_bytes || !is_inside(file.name, part.shard))
         return {errc::io_failed, "a file differs from its entry: " + (home / file.name).string()};
     }
   }
@@ -164,7 +164,7 @@ std::string to_json(const manifest& what) {
       files.push_back(
         {{"name", file.name}, {"size_bytes", file.size_bytes}, {"crc32c", to_hex(file.crc32c)}});
     parts.push_back(
-      {{"chain", part.chain.value}, {"version", part.version}, {"files", std::move(files)}});
+      {{"chain", part.shard.value}, {"version", part.version}, {"files", std::move(files)}});
   }
   const json whole{{"format", manifest_format},
                    {"checkpoint", what.checkpoint},

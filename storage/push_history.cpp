@@ -25,7 +25,7 @@ std::pair<std::uint64_t, std::uint16_t> place_of(const trace_entry& x) {
 }
 
 std::string title(const chain_history& of) {
-  return "shard " + std::to_string(of.chain.value)
+  return "shard " + std::to_string(of.shard.value)
          + (of.generation.value == 1 ? ""
                                      : " (generation " + std::to_string(of.generation.value) + ")");
 }
@@ -105,7 +105,7 @@ result<trace_file> read_trace_file(const fs::path& path) {
 result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
   push_history all;
   all.job = std::move(job);
-  std::map<std::pair<chain_id, generation_id>, chain_history> chains;
+  std::map<std::pair<shard_id, generation_id>, chain_history> chains;
   std::ranges::sort(files, {}, &trace_file::name);
   for (const auto& file : files) {
     const auto& of = file.header;
@@ -114,10 +114,10 @@ result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
     all.torn_bytes += file.torn_bytes;
     if (of.job != fingerprint(all.job))
       return {errc::wrong_job, file.name + " is of another job"};
-    const auto [at, is_new] = chains.try_emplace({of.chain, of.generation});
+    const auto [at, is_new] = chains.try_emplace({of.shard, of.generation});
     auto& history = at->second;
     if (is_new)
-      history = {of.chain, of.generation, of.base_checkpoint, of.partitions, {}, {}};
+      history = {of.shard, of.generation, of.base_checkpoint, of.partitions, {}, {}};
     if (history.base_checkpoint != of.base_checkpoint || history.partitions != of.partitions)
       return {errc::damaged, "servers disagree about the beginning of " + title(history) + ""};
     for (const auto& x : file.records)

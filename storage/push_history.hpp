@@ -24,7 +24,7 @@ struct trace_file {
 
 /// The steps of a chain from the beginning of a generation on.
 struct chain_history {
-  chain_id chain;
+  shard_id shard;
   generation_id generation;
   std::uint64_t base_checkpoint = 0; ///< As in trace_header.
   std::vector<partition_id> partitions;

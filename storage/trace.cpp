@@ -16,7 +16,7 @@ bool trace_entry::same_step(const trace_entry& other) const {
 }
 
 std::string trace_name(const trace_header& header) {
-  return "chain-" + std::to_string(header.chain.value) + "-generation-"
+  return "chain-" + std::to_string(header.shard.value) + "-generation-"
          + std::to_string(header.generation.value) + "-server-"
          + std::to_string(header.server.index) + "-"
          + std::to_string(header.server.incarnation.value) + detail::trace_suffix;

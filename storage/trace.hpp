@@ -45,7 +45,7 @@ constexpr std::size_t trace_bytes = 64;
 /// which chain.
 struct trace_header {
   std::uint64_t job = 0; ///< fingerprint(job_spec).
-  chain_id chain;
+  shard_id shard;
   generation_id generation;
   std::uint64_t base_checkpoint =
     0; ///< Checkpoint that the generation began with; 0: initial values.

@@ -111,7 +111,7 @@ void fill_job(const graph& described, plan& made) {
                 : made.store == store_kind::all_reduce  ? job.partitions
                                                         : options.servers.count;
   job.replicas = options.servers.replicas;
-  job.chains = options.servers.shards;
+  job.shards = options.servers.shards;
   job.durability = options.servers.durability;
   job.workers = options.workers.count;
   job.backup_workers = options.workers.backups;

@@ -1,7 +1,7 @@
 // Makes trainers: runs local steps around them, and push functions behind them, on their thread.
 // Takes the notes of both.
 #include "actors/graph/plan.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/splitmix64.hpp"
 #include "base/user_code.hpp"
 

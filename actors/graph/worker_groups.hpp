@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/graph/options/options.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>

@@ -34,7 +34,7 @@ struct gradient_outcome {
   /// One for each dense table that is not frozen; empty if the gradient is not finite.
   std::vector<piece> pieces;
   std::vector<row_piece> rows; ///< One for each sparse table; empty if the gradient is not finite.
-  /// Set if the values of `pieces` are null: see update::on_device.
+  /// Set if the values of `pieces` are null: see push_request::on_device.
   std::shared_ptr<const device_values> on_device;
   float norm = 0;  ///< 0 if no table clips by it: it takes another pass over the gradient.
   double loss = 0; ///< Mean over the batch.

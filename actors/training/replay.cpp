@@ -24,11 +24,11 @@ std::string title(const trace_entry& x, std::size_t chain) {
 replay::replay(job_spec job, const trainer_factory& make, const server_functions& functions,
                given_values given)
     : job_(std::move(job)), functions_(functions), given_(std::move(given)), is_bsp_(any_bsp(job_)),
-      computer_(job_, make), known_(empty_cache(job_)), chains_(job_.chain_count()) {
+      computer_(job_, make), known_(empty_cache(job_)), chains_(job_.shard_count()) {
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
     all_tables_.push_back({i});
   view_.config = {1};
-  view_.chain_of.resize(job_.partitions);
+  view_.shard_of.resize(job_.partitions);
   for (std::uint32_t i = 0; i < chains_.size(); ++i)
     view_.chains.push_back({{i}, {}, {}, true});
 }
@@ -71,7 +71,7 @@ result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
 }
 
 result<void> replay::add(storage::chain_history& history) {
-  const auto at = history.chain.value;
+  const auto at = history.shard.value;
   const auto name = "shard " + std::to_string(at);
   if (!storage::begins_job(history, job_) || (at < chains_.size() && chains_[at].values))
     return {errc::invalid_argument,
@@ -88,7 +88,7 @@ result<void> replay::add(storage::chain_history& history) {
   auto& chain = chains_[at];
   chain.values = std::make_shared<table_store>(job_, history.partitions, pool_, functions_, given_);
   for (const auto partition : history.partitions)
-    view_.chain_of[partition.value] = {at};
+    view_.shard_of[partition.value] = {at};
   for (const auto* const all : {&history.read, &history.applied}) // Applied versions win.
     for (const auto& x : *all)
       gradient_of(x).bases[at] = x.base_version;
@@ -141,7 +141,7 @@ result<pull_reply> replay::read(const pull_request& what) const {
     const auto each = effects[i]; // A copy: answered() may add effects.
     if (const auto* part = std::get_if<send_part_effect>(&each))
       way.answered(part->part,
-                   {{}, chains_[part->to.chain.value].values->read(*part->what.pull, {})}, {},
+                   {{}, chains_[part->to.shard.value].values->read(*part->what.pull, {})}, {},
                    effects);
     else if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;
@@ -188,7 +188,7 @@ result<void> replay::open(open_gradient& what) {
 result<void> replay::follow(open_gradient& what, const router_effects& effects) {
   for (const auto& each : effects) {
     if (const auto* part = std::get_if<send_part_effect>(&each))
-      what.asked[part->to.chain.value] = *part;
+      what.asked[part->to.shard.value] = *part;
     else if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;
     else if (auto done = compute(what, *std::get<answered_effect>(each).answer.pulled); !done)
@@ -289,7 +289,7 @@ result<void> replay::compute(open_gradient& what, const pull_reply& given) {
     if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;
     auto& part = std::get<send_part_effect>(each);
-    what.parts[part.to.chain.value] =
+    what.parts[part.to.shard.value] =
       std::make_shared<const push_request>(*std::move(part.what.push));
   }
   return {};

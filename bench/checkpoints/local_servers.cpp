@@ -150,7 +150,7 @@ std::vector<std::uint64_t> row_keys_of_job() {
 
 // -- one server --------------------------------------------------------------------------------
 
-local_server::local_server(const job_spec& job, chain_id self,
+local_server::local_server(const job_spec& job, shard_id self,
                            const std::vector<shard_partition>& partitions,
                            std::shared_ptr<table_store> values)
     : job_(job), self_(self), owned_(job.partitions), values_(std::move(values)),
@@ -162,12 +162,12 @@ local_server::local_server(const job_spec& job, chain_id self,
   (void)carry_out(effects);
 }
 
-local_server::local_server(const job_spec& job, chain_id self,
+local_server::local_server(const job_spec& job, shard_id self,
                            const std::vector<partition_id>& partitions)
     : local_server(job, self, fresh(job, partitions),
                    std::make_shared<table_store>(job, partitions, new_pool())) {}
 
-local_server::local_server(const job_spec& job, chain_id self,
+local_server::local_server(const job_spec& job, shard_id self,
                            const std::vector<partition_image>& restored)
     : local_server(job, self, applied_of(restored), adopt(job, restored)) {}
 
@@ -286,7 +286,7 @@ void local_server::export_to(std::vector<std::vector<float>>& parameters) const 
 local_servers fresh_servers(const job_spec& job, std::uint32_t servers) {
   local_servers made;
   for (const auto& partitions : partitions_by_server(job, servers))
-    made.emplace_back(job, chain_id{static_cast<std::uint32_t>(made.size())}, partitions);
+    made.emplace_back(job, shard_id{static_cast<std::uint32_t>(made.size())}, partitions);
   return made;
 }
 
@@ -297,7 +297,7 @@ local_servers restored_servers(const job_spec& job, std::uint32_t servers,
     const auto images = storage::read(directory, checkpoint, job, partitions);
     if (!images)
       fail(images.error());
-    made.emplace_back(job, chain_id{static_cast<std::uint32_t>(made.size())}, *images);
+    made.emplace_back(job, shard_id{static_cast<std::uint32_t>(made.size())}, *images);
   }
   return made;
 }

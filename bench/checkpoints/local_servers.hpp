@@ -31,9 +31,9 @@ std::vector<std::uint64_t> row_keys_of_job();
 class local_server {
 public:
   /// Begins with the initial values.
-  local_server(const job_spec& job, chain_id self, const std::vector<partition_id>& partitions);
+  local_server(const job_spec& job, shard_id self, const std::vector<partition_id>& partitions);
   /// Begins with a checkpoint's content of its partitions. Throws std::runtime_error.
-  local_server(const job_spec& job, chain_id self, const std::vector<partition_image>& restored);
+  local_server(const job_spec& job, shard_id self, const std::vector<partition_image>& restored);
 
   /// Pushes this server's part of a batch: a function of the batch, the table, and the block or
   /// key, on any number of servers. Throws std::runtime_error if the push is refused.
@@ -47,7 +47,7 @@ public:
   const shard& decider() const { return decider_; }
 
 private:
-  local_server(const job_spec& job, chain_id self, const std::vector<shard_partition>& partitions,
+  local_server(const job_spec& job, shard_id self, const std::vector<shard_partition>& partitions,
                std::shared_ptr<table_store> values);
 
   bool owns(partition_id partition) const { return owned_[partition.value]; }
@@ -57,7 +57,7 @@ private:
   std::vector<partition_image> carry_out(shard_effects& effects);
 
   job_spec job_;
-  chain_id self_;
+  shard_id self_;
   std::vector<bool> owned_; ///< One for each partition.
   std::shared_ptr<table_store> values_;
   shard decider_;

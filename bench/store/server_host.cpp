@@ -20,7 +20,7 @@ desired_state desired_for(const job_spec& job, const member_id& server) {
   body.job = job;
   body.generation = {1};
   body.chains = {{{server.index}, {{config, {1}, {server}, {}}, 0, {}}}};
-  body.chain_of = make_partition_map(job, job.servers, {});
+  body.shard_of = make_partition_map(job, job.servers, {});
   for (std::uint32_t i = 0; i < job.workers; ++i)
     body.workers.push_back({{i}, first_start(i), 0, true});
   return {server, 1, 1, false, {}, body};

@@ -1,7 +1,7 @@
 // Draws a run's faults from a seed: their kinds, order, victims and durations.
 #pragma once
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Finds the processes of a job that run on this host, in /proc.
 #pragma once
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include <sys/types.h>
 

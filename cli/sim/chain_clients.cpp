@@ -63,7 +63,7 @@ void chain_world::roll_back(std::uint64_t checkpoint) {
   if (!coordinator_)
     return;
   bool changed = false;
-  for (std::uint32_t i = 0; i < chain_count; ++i)
+  for (std::uint32_t i = 0; i < shard_count; ++i)
     changed = coordinator_->begin_again(i, checkpoint) || changed;
   note("all go back to checkpoint " + std::to_string(checkpoint));
   tally_.rollbacks += changed ? 1 : 0;

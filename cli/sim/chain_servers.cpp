@@ -269,7 +269,7 @@ void chain_world::reconcile(server& by, const desired_in_flight& what, chain_eff
     proposed && proposed->generation != active.generation
     && std::ranges::find(proposed->members, by.id) != proposed->members.end();
   const auto generation = starts_generation ? proposed->generation : active.generation;
-  for (std::size_t i = 1; i < chain_count; ++i)
+  for (std::size_t i = 1; i < shard_count; ++i)
     if (newest(by.told[i]).config <= newest(what.records[i]).config)
       by.told[i] = what.records[i];
   if (generation > by.decide.generation() || (starts_generation && !by.decide.status().complete))

@@ -53,7 +53,7 @@ chain_world::chain_world(std::uint64_t seed, bool no_faults, trace_function trac
     }
     servers_.push_back(std::move(made));
   }
-  persisted_.resize(chain_count);
+  persisted_.resize(shard_count);
   for (std::uint32_t i = 0; i < client_count; ++i) {
     clients_.push_back(std::make_unique<client>());
     clients_.back()->index = i;
@@ -209,7 +209,7 @@ void chain_world::heal() {
 }
 
 bool chain_world::is_balanced() const {
-  std::size_t least = chain_count, most = 0;
+  std::size_t least = shard_count, most = 0;
   for (const auto& each : servers_) {
     if (!each->alive || now_ < each->deaf_until || draining_.contains({each->id.index}))
       continue;

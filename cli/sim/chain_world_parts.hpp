@@ -10,7 +10,7 @@ inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
 /// The first chain is simulated. The other chains apply a configuration at once, and are only a
 /// load.
-inline constexpr std::uint32_t chain_count = 3;
+inline constexpr std::uint32_t shard_count = 3;
 inline constexpr std::uint32_t chain_coordinator_place = server_count + client_count;
 inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
@@ -66,7 +66,7 @@ struct chain_world::server {
   std::map<std::uint64_t, std::uint64_t> pending; ///< Index of entries not final yet, by batch.
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Waiting clients by entry index.
-  std::vector<chain_metadata> told{chain_count};       ///< The newest records.
+  std::vector<chain_metadata> told{shard_count};       ///< The newest records.
   std::vector<chain_status> reported;
   config_id synced_in; ///< Last configuration in which it was a synced joiner.
   bool alive = true;

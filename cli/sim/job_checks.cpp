@@ -16,32 +16,32 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
   const auto stored = checkpoints_.find(at.host.record().base_checkpoint);
   // An initial member's own state may have begun with an older checkpoint; check_kept() covers it.
   if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.host.recovered()) {
-    auto both = stored->second.parts.at(at.host.chain()).applied;
+    auto both = stored->second.parts.at(at.host.shard()).applied;
     both.intersect(image.applied);
-    require(both == stored->second.parts.at(at.host.chain()).applied,
+    require(both == stored->second.parts.at(at.host.shard()).applied,
             "durability: a generation begins with less than its checkpoint");
   }
   const history fresh{at.host.job_generation(), now_,          at.host.recovered(), image,
                       image.version(),          {image.digest}};
   const auto [known, is_first] =
-    histories_.try_emplace({at.host.chain(), at.host.generation()}, fresh);
+    histories_.try_emplace({at.host.shard(), at.host.generation()}, fresh);
   require(known->second.first_values == image,
           "replicas: those that begin a generation differ in what they have");
   if (is_traced() && is_first)
-    note(full_name(by.id) + " begins chain " + std::to_string(at.host.chain().value) + " with "
+    note(full_name(by.id) + " begins shard " + std::to_string(at.host.shard().value) + " with "
          + std::to_string(image.applied.size())
          + (at.host.recovered() ? " that it kept" : " batches") + ", told were "
-         + std::to_string(acknowledged_[at.host.chain()].size()));
+         + std::to_string(acknowledged_[at.host.shard()].size()));
 }
 
 /// Checks a generation that acts from now on: with logs it has all that was acknowledged before.
-void job_world::check_kept(chain_id chain, const chain_config& lost, generation_id next) {
-  auto& told = acknowledged_[chain];
-  const auto& begun = histories_.at({chain, next});
+void job_world::check_kept(shard_id shard, const chain_config& lost, generation_id next) {
+  auto& told = acknowledged_[shard];
+  const auto& begun = histories_.at({shard, next});
   auto both = told;
   both.intersect(begun.first_values.applied);
   require(!is_durable() || both == told
-            || may_be_lost(chain, lost, histories_.at({chain, lost.generation}), begun),
+            || may_be_lost(shard, lost, histories_.at({shard, lost.generation}), begun),
           "durability: an acknowledged push is gone, and its logs are not");
   told = std::move(both);
 }
@@ -49,10 +49,10 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
 /// Returns true if acknowledged pushes may be gone: all disks are wiped or do not come back in
 /// time, or in bsp all chains go back for one. An initial member that reports a recovery has all of
 /// them.
-bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const history& past,
+bool job_world::may_be_lost(shard_id shard, const chain_config& lost, const history& past,
                             const history& begun) const {
   const auto has_nothing = [&](const member_id& who) {
-    return wiped_disks_.contains({who.index, chain}) || was_missed(who, past.begun);
+    return wiped_disks_.contains({who.index, shard}) || was_missed(who, past.begun);
   };
   const bool nobody_came = std::ranges::all_of(lost.members, has_nothing);
   const bool all_go_back = begun.job_generation != past.job_generation;
@@ -60,11 +60,11 @@ bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const hist
 }
 
 void job_world::check_step(const hosted& at, const apply_effect& effect) {
-  require(effect.skip.empty(), "exactly once: partitions of a chain differ");
+  require(effect.skip.empty(), "exactly once: partitions of a shard differ");
   if (mode() != consistency_mode::bsp || is_durable())
     return;
   // Chains of one generation of a bsp job have begun at the same clock.
-  const auto& mine = histories_.at({at.host.chain(), at.host.generation()});
+  const auto& mine = histories_.at({at.host.shard(), at.host.generation()});
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
     require(other == histories_.end() || other->second.job_generation != mine.job_generation
@@ -75,7 +75,7 @@ void job_world::check_step(const hosted& at, const apply_effect& effect) {
 
 /// Checks that replicas have the same at the same version.
 void job_world::check_applied(const hosted& at, std::uint64_t version) {
-  auto& all = histories_.at({at.host.chain(), at.host.generation()});
+  auto& all = histories_.at({at.host.shard(), at.host.generation()});
   const auto step = version - all.first;
   require(version >= all.first && step <= all.digests.size(), "replicas: one has skipped an entry");
   if (step == all.digests.size())
@@ -103,7 +103,7 @@ void job_world::check_answer(server& by, const hosted& at, const part_in_flight&
   if (mode() == consistency_mode::bsp)
     require(clocks_of(at.values.applied) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
-  const auto& newest = newest_of(persisted_.chains[at.host.chain().value]);
+  const auto& newest = newest_of(persisted_.chains[at.host.shard().value]);
   const bool is_over = !has_lease && newest.generation != at.host.generation();
   if (mode() == consistency_mode::ssp && !is_over)
     check_staleness(by, at, what.step.clock);
@@ -145,7 +145,7 @@ std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worke
 /// pushes below the bound. A worker that is out for a while is not counted.
 void job_world::check_staleness(server& by, const hosted& at, std::uint64_t reader_clock) {
   const auto bound = job().tables.front().sync.staleness_clocks;
-  const auto begun = histories_.at({at.host.chain(), at.host.generation()}).begun;
+  const auto begun = histories_.at({at.host.shard(), at.host.generation()}).begun;
   for (const auto& [index, other] : workers_) {
     // A worker that was given up for a while begins again, with a clock that it may not have heard
     // of.
@@ -188,13 +188,13 @@ void job_world::check_freed(const server& by, const hosted& at) const {
 
 void job_world::check_parts(const storage::manifest& what) {
   const auto& parts = checkpoints_[what.checkpoint].parts;
-  require(what.parts.size() == job().chain_count() && parts.size() == what.parts.size(),
+  require(what.parts.size() == job().shard_count() && parts.size() == what.parts.size(),
           "one cut: a checkpoint lacks a part");
   for (const auto& part : what.parts) {
-    require(part.checkpoint == what.checkpoint && parts.contains(part.chain),
+    require(part.checkpoint == what.checkpoint && parts.contains(part.shard),
             "one cut: a part is of another checkpoint");
     if (mode() == consistency_mode::bsp)
-      require(clocks_of(parts.at(part.chain).applied) == what.clock,
+      require(clocks_of(parts.at(part.shard).applied) == what.clock,
               "one cut: parts of a bsp checkpoint were cut at different clocks");
   }
 }
@@ -213,7 +213,7 @@ void job_world::check_finished() {
     const auto& at = head->chains.at({i});
     if (at.host.leads())
       require(full(at.values),
-              "exactly once: finished without all batches in chain " + std::to_string(i));
+              "exactly once: finished without all batches in shard " + std::to_string(i));
   }
   const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
                                    [](const auto& x) { return x.second.committed; });
@@ -232,10 +232,10 @@ void job_world::check_stopped() {
       || mode() == consistency_mode::bsp)
     return;
   ++tally_.stops;
-  for (const auto& [chain, part] : newest->second.parts) {
-    auto both = acknowledged_[chain];
+  for (const auto& [shard, part] : newest->second.parts) {
+    auto both = acknowledged_[shard];
     both.intersect(part.applied);
-    require(both == acknowledged_[chain],
+    require(both == acknowledged_[shard],
             "one cut: the last checkpoint of a stopped job lacks acknowledged batches");
   }
 }
@@ -263,13 +263,13 @@ std::string job_world::describe() const {
     "phase " + text(static_cast<int>(coordinator_ ? coordinator_->decider->phase() : phase_seen_));
   for (std::size_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto& record = persisted_.chains[i];
-    all += "\n  chain " + text(i) + list(record.active)
+    all += "\n  shard " + text(i) + list(record.active)
            + (record.proposed ? ", then" + list(*record.proposed) : "");
   }
   for (const auto& [index, each] : servers_)
-    for (const auto& [chain, at] : each->chains) {
+    for (const auto& [shard, at] : each->chains) {
       const auto status = at.host.status();
-      all += "\n  " + full_name(each->id) + " chain " + text(chain.value) + " generation "
+      all += "\n  " + full_name(each->id) + " shard " + text(shard.value) + " generation "
              + text(status.generation.value) + " configuration " + text(status.config.value)
              + " sealed " + text(status.sealed.value) + (status.complete ? " complete" : "")
              + (status.joiner_synced ? " joiner synced" : "") + " applied "

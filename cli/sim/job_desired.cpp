@@ -36,7 +36,7 @@ void job_world::check_desired(const desired_server& what) {
         }))
       one->was_given_up = true;
   for (const auto& each : what.chains)
-    require(newest_of(each.record).config <= newest_of(persisted_.chains[each.chain.value]).config,
+    require(newest_of(each.record).config <= newest_of(persisted_.chains[each.shard.value]).config,
             "persisted: a configuration is ordered that is not stored");
 }
 

@@ -44,7 +44,7 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   job.partitions = 8;
   job.servers = pick(1, 3);
   job.replicas = pick(1, job.servers);
-  job.chains = one_of(3) ? pick(1, 3) : 0;
+  job.shards = one_of(3) ? pick(1, 3) : 0;
   job.durability = one_of(4) ? durability_mode::log : durability_mode::memory;
   table_spec table;
   table.name = "w";

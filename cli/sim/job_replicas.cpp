@@ -15,10 +15,10 @@ constexpr std::uint64_t gathering_ms_max = 3;
 // -- requests -----------------------------------------------------------------------------------
 
 void job_world::ask(server& by, const member_id& from, const part_in_flight& what) {
-  const auto found = by.chains.find(what.what->chain);
+  const auto found = by.chains.find(what.what->shard);
   if (found == by.chains.end())
     return send_answer(by, from, what, {},
-                       failure{errc::not_ready, "the server has no part in this chain (yet)"});
+                       failure{errc::not_ready, "the server has no part in this shard (yet)"});
   auto& at = found->second;
   const request_token token{at.next_token++};
   at.requests.emplace(token, hosted::open_request{from, what});
@@ -42,7 +42,7 @@ void job_world::send_answer(const server& by, const member_id& to, const part_in
     if (reader == nullptr)
       return;
     const bool by_head = !asked.what->pull || !asked.what->pull->anywhere;
-    auto& told = told_[asked.what->chain];
+    auto& told = told_[asked.what->shard];
     const auto* const got = std::get_if<reply>(&what);
     if (got != nullptr && got->pushed)
       told = std::max(told, std::pair{generation, got->pushed->version});
@@ -57,9 +57,9 @@ void job_world::run(server&, hosted& at, acknowledge_effect& effect, host_effect
   tally_.repeated += effect.push_reply.duplicate ? 1 : 0;
   for (const auto& step : open.asked.what->push->steps()) {
     require(at.has(step.batch), "acknowledged: a push is not applied");
-    const auto chain = at.host.chain();
-    if (at.host.generation() == persisted_.chains[chain.value].active.generation)
-      acknowledged_[chain].insert(step.batch);
+    const auto shard = at.host.shard();
+    if (at.host.generation() == persisted_.chains[shard.value].active.generation)
+      acknowledged_[shard].insert(step.batch);
   }
 }
 
@@ -133,13 +133,13 @@ void job_world::run(server& by, hosted& at, replica_send_effect& effect, host_ef
   std::visit(
     [&](auto& what) {
       if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, copy_part>)
-        send_to_peer(effect.to, at.host.chain(), by.id, std::move(what));
+        send_to_peer(effect.to, at.host.shard(), by.id, std::move(what));
     },
     effect.what);
 }
 
 void job_world::run(server& by, hosted& at, ask_copy_effect& effect, host_effects&) {
-  send_to_peer(effect.from, at.host.chain(), by.id, copy_request{effect.config, 0, {}});
+  send_to_peer(effect.from, at.host.shard(), by.id, copy_request{effect.config, 0, {}});
 }
 
 /// Sends a copy in one piece.
@@ -150,18 +150,18 @@ void job_world::run(server& by, hosted& at, send_copy_effect& effect, host_effec
     at.sent = std::make_shared<const state_copy>(state_copy{
       effect.fresh->config, effect.fresh->index, effect.fresh->clock_max, std::move(image)});
   }
-  send_to_peer(effect.to, at.host.chain(), by.id, at.sent);
+  send_to_peer(effect.to, at.host.shard(), by.id, at.sent);
 }
 
 void job_world::run(server&, hosted& at, end_copy_effect&, host_effects&) { at.sent.reset(); }
 
-void job_world::send_to_peer(const member_id& to, chain_id chain, const member_id& from,
+void job_world::send_to_peer(const member_id& to, shard_id shard, const member_id& from,
                              replica_what what) {
   post_quickly(place_of(from), place_of(to), replica_share,
-               [this, to, chain, from, what = std::move(what)] {
-                 when_awake(to, now_, [this, to, chain, from, what] {
+               [this, to, shard, from, what = std::move(what)] {
+                 when_awake(to, now_, [this, to, shard, from, what] {
                    auto& mine = *find_server(to);
-                   if (const auto at = mine.chains.find(chain); at != mine.chains.end())
+                   if (const auto at = mine.chains.find(shard); at != mine.chains.end())
                      receive(mine, at->second, from, what);
                  });
                });

@@ -68,8 +68,8 @@ void job_world::reconcile(server& by, const desired_state& what) {
   if (what.stop)
     return end(by.id);
   const auto mine = std::make_shared<const desired_server>(std::get<desired_server>(what.body));
-  for (const auto& [chain, record] : mine->chains) {
-    auto& at = by.chains.try_emplace(chain, chain, host_options_of(by)).first->second;
+  for (const auto& [shard, record] : mine->chains) {
+    auto& at = by.chains.try_emplace(shard, shard, host_options_of(by)).first->second;
     at.list_workers(*mine);
     if (takes_part(record.active, by.id) || takes_part(newest_of(record), by.id))
       at.unnamed_since.reset();
@@ -122,7 +122,7 @@ void job_world::run(server& by, hosted& at, restore_effect& effect, host_effects
     const auto& stored = checkpoints_.at(effect.checkpoint);
     require(stored.committed, "checkpoints: one without commit is restored");
     ++tally_.restores;
-    loaded(mine, here, effect.load, stored.parts.at(here.host.chain()));
+    loaded(mine, here, effect.load, stored.parts.at(here.host.shard()));
   });
 }
 
@@ -197,7 +197,7 @@ time_point job_world::disk_time(server& by) {
 }
 
 job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
-  return disks_[{by.id.index, at.host.chain()}];
+  return disks_[{by.id.index, at.host.shard()}];
 }
 
 /// Begins a save. The first save of a generation never fails.
@@ -237,7 +237,7 @@ void job_world::end_base(server& by, hosted& at, kept_base base) {
   auto& disk = disk_of(by, at);
   const auto number = base.id.sequence;
   if (at.host.record().active.generation == base.id.generation)
-    wiped_disks_.erase({by.id.index, at.host.chain()});
+    wiped_disks_.erase({by.id.index, at.host.shard()});
   disk.bases[number] = std::move(base);
   disk.bases.erase(disk.bases.begin(), disk.bases.find(number));
   disk.logs.erase(disk.logs.begin(), disk.logs.lower_bound(number));
@@ -247,11 +247,11 @@ void job_world::saved(server& by, hosted& at, const save_id& id, const value_ima
                       bool fails) {
   const bool is_of_use = at.host.awaits_load(id.load);
   if (id.purpose == save_purpose::checkpoint && !fails && is_of_use)
-    checkpoints_[id.checkpoint].parts[at.host.chain()] = image;
+    checkpoints_[id.checkpoint].parts[at.host.shard()] = image;
   tally_.parts_failed += id.purpose == save_purpose::checkpoint && fails ? 1 : 0;
   tally_.logs_broken += id.purpose == save_purpose::joining && fails && is_of_use ? 1 : 0;
   result<checkpoint_part> done =
-    checkpoint_part{id.checkpoint, at.host.chain(), {}, image.version()};
+    checkpoint_part{id.checkpoint, at.host.shard(), {}, image.version()};
   if (fails)
     done =
       failure{errc::io_failed,

@@ -211,7 +211,7 @@ void job_world::run(worker_process& by, std::uint32_t index, send_requests_effec
                          sent.attempt,
                          std::make_shared<const request>(std::move(each.what)),
                          {}});
-    in_flight.back().told = told_[in_flight.back().what->chain];
+    in_flight.back().told = told_[in_flight.back().what->shard];
   }
   over_link(by.id, index, true, [this, from = by.id, index, in_flight = std::move(in_flight)] {
     for (const auto& each : in_flight)

@@ -174,9 +174,9 @@ time_point job_world::local(const process& of) const {
 
 void job_world::later(const server& by, const hosted& at, time_point when,
                       std::function<void(server&, hosted&)> what) {
-  when_awake(by.id, when, [this, who = by.id, chain = at.host.chain(), what = std::move(what)] {
+  when_awake(by.id, when, [this, who = by.id, shard = at.host.shard(), what = std::move(what)] {
     auto& mine = *find_server(who);
-    what(mine, mine.chains.at(chain));
+    what(mine, mine.chains.at(shard));
   });
 }
 

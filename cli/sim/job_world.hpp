@@ -176,7 +176,7 @@ private:
   void run(server& by, hosted& at, ask_copy_effect& effect, host_effects& more);
   void run(server& by, hosted& at, send_copy_effect& effect, host_effects& more);
   void run(server&, hosted& at, end_copy_effect&, host_effects&);
-  void send_to_peer(const member_id& to, chain_id chain, const member_id& from, replica_what what);
+  void send_to_peer(const member_id& to, shard_id shard, const member_id& from, replica_what what);
   void receive(server& by, hosted& at, const member_id& from, const replica_what& what);
   void receive(server& by, hosted& at, const state_copy& what);
 
@@ -252,9 +252,9 @@ private:
   void check_step(const hosted& at, const apply_effect& effect);
   void check_applied(const hosted& at, std::uint64_t version);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
-  bool may_be_lost(chain_id chain, const chain_config& lost, const history& past,
+  bool may_be_lost(shard_id shard, const chain_config& lost, const history& past,
                    const history& begun) const;
-  void check_kept(chain_id chain, const chain_config& lost, generation_id next);
+  void check_kept(shard_id shard, const chain_config& lost, generation_id next);
   void check_answer(server& by, const hosted& at, const part_in_flight& asked,
                     std::uint64_t version);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
@@ -293,16 +293,16 @@ private:
   std::map<std::uint32_t, std::unique_ptr<worker_process>> worker_processes_;
   std::unique_ptr<controller> coordinator_;
   bool resume_next_ = false;
-  std::map<std::pair<std::uint32_t, chain_id>, kept_chain> disks_;
+  std::map<std::pair<std::uint32_t, shard_id>, kept_chain> disks_;
   /// Chains that a server lost with its disk, and of which it has since kept only a generation's
   /// first base.
-  std::set<std::pair<std::uint32_t, chain_id>> wiped_disks_;
+  std::set<std::pair<std::uint32_t, shard_id>> wiped_disks_;
   std::set<member_id> starting_; ///< Ended members whose successors are about to start.
 
   // -- state that outlives a coordinator --
   storage::coordinator_state persisted_;
   struct stored_checkpoint {
-    std::map<chain_id, value_image> parts;
+    std::map<shard_id, value_image> parts;
     bool committed = false;
     std::uint64_t clock = 0;
   };
@@ -336,9 +336,9 @@ private:
   std::map<member_id, attention> attention_; ///< Keys have no incarnation: one for all of an index.
   std::set<std::uint64_t> refused_; ///< Checkpoints reported unreadable to this coordinator.
   std::optional<time_point> evicted_at_;
-  std::map<std::pair<chain_id, generation_id>, history> histories_;
-  std::map<chain_id, batch_set> acknowledged_; ///< In the chain's active generation.
-  std::map<chain_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
+  std::map<std::pair<shard_id, generation_id>, history> histories_;
+  std::map<shard_id, batch_set> acknowledged_; ///< In the chain's active generation.
+  std::map<shard_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
   job_phase last_phase_ = job_phase::gathering; ///< The coordinator's, at its last tick.
   bool has_failed_ = false;
   tally tally_;

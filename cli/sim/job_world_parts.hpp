@@ -113,7 +113,7 @@ struct job_world::hosted {
     std::shared_ptr<const push_request> push;
     std::uint64_t version = 0; ///< Version of the values with it.
   };
-  hosted(chain_id chain, replica_host_options options) : host(chain, std::move(options)) {}
+  hosted(shard_id shard, replica_host_options options) : host(shard, std::move(options)) {}
 
   replica_host host;
   std::set<member_id> unbound; ///< Workers it does not wait for, until they have left its list.
@@ -135,7 +135,7 @@ struct job_world::hosted {
 };
 
 struct job_world::server : process {
-  std::map<chain_id, hosted> chains;
+  std::map<shard_id, hosted> chains;
   std::vector<chain_status> told; ///< Statuses in the last report.
   time_point reported_at{0};
   time_point disk_free_at{0}; ///< Its writes take turns.

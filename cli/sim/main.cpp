@@ -180,11 +180,10 @@ void declare_stragglers(CLI::App& app, sim_options& options) {
     ->check(hours)
     ->capture_default_str();
   auto* const oversensitive = app.add_flag_callback(
-    "--oversensitive,--careless",
-    [&] { options.trial.detector = sim::detector_kind::oversensitive; },
+    "--oversensitive", [&] { options.trial.detector = sim::detector_kind::oversensitive; },
     "With --stragglers: a detector without tolerance, which has to be noticed");
   auto* const passive = app.add_flag_callback(
-    "--passive,--timid", [&] { options.trial.detector = sim::detector_kind::passive; },
+    "--passive", [&] { options.trial.detector = sim::detector_kind::passive; },
     "With --stragglers: a detector that uses no force, which has to be noticed");
   oversensitive->needs(flag)->excludes(passive);
   passive->needs(flag);

@@ -245,7 +245,7 @@ result<void> live_database::put_summary(const cut& what) {
     keep_first_error(batch.Put(key, encode_meta(key, partition)));
     partitions_.push_back(partition.partition);
   }
-  const cut_complete complete{what.checkpoint, what.chain, what.partitions.size(), known_.size()};
+  const cut_complete complete{what.checkpoint, what.shard, what.partitions.size(), known_.size()};
   keep_first_error(batch.Put(complete_key(), encode_complete(complete_key(), complete)));
   keep_first_error(writer.finish());
   if (!status.ok())

@@ -23,8 +23,8 @@ fs::path checkpoint_path(const fs::path& directory, std::uint64_t checkpoint) {
   return checkpoints_path(directory) / digits;
 }
 
-fs::path live_path(const fs::path& directory, server_id server, chain_id chain) {
-  return directory / "servers" / std::to_string(server.value) / part_name(chain);
+fs::path live_path(const fs::path& directory, server_id server, shard_id shard) {
+  return directory / "servers" / std::to_string(server.value) / part_name(shard);
 }
 
 fs::path base_path(const fs::path& live, std::uint64_t sequence) {
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> kept_sequence(const std::string& name) {
   return std::nullopt;
 }
 
-std::string part_name(chain_id chain) { return "chain-" + std::to_string(chain.value); }
+std::string part_name(shard_id shard) { return "chain-" + std::to_string(shard.value); }
 
 std::string title(const fs::path& directory, std::uint64_t checkpoint) {
   return "checkpoint " + std::to_string(checkpoint) + " in " + directory.string();

@@ -152,7 +152,7 @@ std::string encode_meta(std::string_view key, const partition_image& image) {
 std::string encode_complete(std::string_view key, const cut_complete& what) {
   return enclose(key, byte_writer{}
                         .little(what.checkpoint)
-                        .little(what.chain.value)
+                        .little(what.shard.value)
                         .little(what.partitions)
                         .little(what.blocks)
                         .take());
@@ -240,7 +240,7 @@ std::optional<cut_complete> decode_complete(std::string_view key, std::string_vi
   byte_reader reader{*body};
   cut_complete what;
   what.checkpoint = reader.little<std::uint64_t>();
-  what.chain.value = reader.little<std::uint32_t>();
+  what.shard.value = reader.little<std::uint32_t>();
   what.partitions = reader.little<std::uint64_t>();
   what.blocks = reader.little<std::uint64_t>();
   if (!reader.complete())

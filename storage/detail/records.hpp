@@ -32,7 +32,7 @@ namespace troupe::storage::detail {
 
 struct cut_complete {
   std::uint64_t checkpoint = 0;
-  chain_id chain;
+  shard_id shard;
   std::uint64_t partitions = 0;
   std::uint64_t blocks = 0;
 

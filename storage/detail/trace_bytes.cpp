@@ -51,7 +51,7 @@ std::string bytes_of(const trace_header& header) {
   byte_writer numbers;
   numbers.little(record_format)
     .little(header.job)
-    .little(header.chain.value)
+    .little(header.shard.value)
     .little(header.generation.value)
     .little(header.base_checkpoint)
     .little(header.server.index)
@@ -74,7 +74,7 @@ result<trace_header> take_trace_header(std::string_view& bytes) {
                                + std::to_string(record_format) + " is known"};
   trace_header header;
   header.job = reader.little<std::uint64_t>();
-  header.chain.value = reader.little<std::uint32_t>();
+  header.shard.value = reader.little<std::uint32_t>();
   header.generation.value = reader.little<std::uint64_t>();
   header.base_checkpoint = reader.little<std::uint64_t>();
   header.server.role = role::server;

@@ -113,7 +113,7 @@ struct coordinator_fixture {
       const bool goes_on = newest.generation == record.active.generation;
       const bool is_tail = !record.active.members.empty() && record.active.members.back() == who;
       replica_status replica;
-      replica.chain = chain;
+      replica.shard = chain;
       replica.recovered = recovered;
       replica.status = {newest.generation, goes_on ? record.active.config : config_id{},
                         newest.config, members_of(record).contains(who),
@@ -137,10 +137,10 @@ struct coordinator_fixture {
     const auto& mine = std::get<desired_server>(last.at(who).body);
     auto body = reconciled_status(who, applied);
     for (auto& replica : body.chains) {
-      if (!leads(record(replica.chain.value), who))
+      if (!leads(record(replica.shard.value), who))
         continue;
       if (failed == 0)
-        replica.part = {mine.checkpoint, replica.chain, {}, 0};
+        replica.part = {mine.checkpoint, replica.shard, {}, 0};
       replica.checkpoint_failed = failed;
       replica.checkpoint_failure = "the disk is full";
     }
@@ -153,7 +153,7 @@ struct coordinator_fixture {
     const member_id who{role::server, index, {incarnation}};
     auto body = reconciled_status(who, 0);
     for (auto& replica : body.chains) {
-      if (!members_of(record(replica.chain.value)).contains(who))
+      if (!members_of(record(replica.shard.value)).contains(who))
         continue;
       replica.status.complete = false;
       replica.status.config = {};

@@ -73,12 +73,12 @@ class recorded_run {
 public:
   recorded_run(const job_spec& job, std::uint64_t seed) : job_(job), random_(seed) {
     view_.config = {1};
-    view_.chain_of = make_partition_map(job_, 2, {});
+    view_.shard_of = make_partition_map(job_, 2, {});
     for (std::uint32_t c = 0; c < 2; ++c) {
       view_.chains.push_back({{c}, {}, {}, true});
       std::vector<partition_id> here;
       for (std::uint32_t p = 0; p < job_.partitions; ++p)
-        if (view_.chain_of[p].value == c)
+        if (view_.shard_of[p].value == c)
           here.push_back({p});
       auto& made = chains_.emplace_back();
       made.values = std::make_unique<table_store>(job_, here, pool_);
@@ -129,7 +129,7 @@ public:
     for (std::size_t i = 0; i < effects.size(); ++i) {
       const auto each = effects[i]; // A copy, because `effects` may grow.
       if (const auto* part = std::get_if<send_part_effect>(&each)) {
-        auto found = chains_[part->to.chain.value].values->read(*part->what.pull, {});
+        auto found = chains_[part->to.shard.value].values->read(*part->what.pull, {});
         way.answered(part->part, {{}, std::move(found)}, {}, effects);
         continue;
       }
@@ -247,7 +247,7 @@ private:
   void deliver(worker& who, std::size_t which) {
     auto part = std::move(who.parts[which]);
     who.parts.erase(who.parts.begin() + static_cast<std::ptrdiff_t>(which));
-    auto& to = chains_[part.to.chain.value];
+    auto& to = chains_[part.to.shard.value];
     reply answer;
     if (part.what.push)
       answer.pushed = apply(to, *part.what.push);

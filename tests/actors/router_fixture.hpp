@@ -39,7 +39,7 @@ inline view routed_view(const job_spec& job, std::uint64_t config = 1) {
   for (std::uint32_t s = 0; s < job.servers; ++s)
     made.chains.push_back({{s}, routed_server(s), "", true});
   for (std::uint32_t p = 0; p < job.partitions; ++p)
-    made.chain_of.push_back({p % job.servers});
+    made.shard_of.push_back({p % job.servers});
   return made;
 }
 
@@ -83,7 +83,7 @@ inline std::string text_of(const router_effect& effect) {
   struct {
     std::string operator()(const send_part_effect& x) const {
       const char* const kind = !x.what.pull ? "push " : x.what.push ? "push and pull " : "pull ";
-      return kind + std::to_string(x.part.value) + " to " + std::to_string(x.to.chain.value)
+      return kind + std::to_string(x.part.value) + " to " + std::to_string(x.to.shard.value)
              + " attempt " + std::to_string(x.attempt);
     }
     std::string operator()(const answered_effect& x) const {
@@ -158,7 +158,7 @@ struct router_fixture {
     for (const auto& x : effects) {
       said.push_back(text_of(x));
       if (const auto* part = std::get_if<send_part_effect>(&x)) {
-        CHECK(part->what.chain == part->to.chain);
+        CHECK(part->what.shard == part->to.shard);
         sent.push_back(*part);
       }
       if (const auto* whole = std::get_if<answered_effect>(&x); whole && whole->answer.pulled)

@@ -29,7 +29,7 @@ storage::push_history sample_history() {
   one.generation = {1};
   one.applied = {record_at(1000, 1, 0), record_at(1002, 2, 0), record_at(1502, 3, 0)};
   auto& two = all.chains.emplace_back();
-  two.chain = {1};
+  two.shard = {1};
   two.generation = {2};
   two.base_checkpoint = 4;
   two.applied = {record_at(1001, 7, 6)};

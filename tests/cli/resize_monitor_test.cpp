@@ -24,7 +24,7 @@ struct fixture {
     job_spec job;
     job.name = "digits";
     job.servers = 2;
-    job.chains = chains;
+    job.shards = chains;
     return job;
   }
 

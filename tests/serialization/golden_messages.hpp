@@ -68,7 +68,7 @@ inline job_spec golden_replicated_job() {
   auto job = golden_job();
   job.servers = 3;
   job.replicas = 2;
-  job.chains = 4;
+  job.shards = 4;
   return job;
 }
 
@@ -183,7 +183,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const server_status of_server{
     .address = "127.0.0.1:4000",
     .clock_ns = 123'456'789,
-    .chains = {{.chain = {1},
+    .chains = {{.shard = {1},
                 .status = {{2}, {8}, {9}, true, true},
                 .failed = failure{errc::damaged, "cannot be read"},
                 .unreadable = 14,
@@ -198,7 +198,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const desired_server to_server{.job = golden_replicated_job(),
                                  .generation = {2},
                                  .chains = {{{1}, golden_record()}},
-                                 .chain_of = {{0}, {2}},
+                                 .shard_of = {{0}, {2}},
                                  .servers = {{server, "127.0.0.1:4001"}},
                                  .heard_ns = 123'456'788,
                                  .workers = clocks,
@@ -250,7 +250,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   auto replicated = golden_view();
   replicated.chains.front().others = {{{role::server, 3, {13}}, "10.0.0.3:4001"}};
   const replica_status stalled{
-    .chain = {1},
+    .shard = {1},
     .status = {{3}, {8}, {8}, true, false, true},
     .failed = {},
     .part = {},

@@ -93,9 +93,9 @@ TEST_CASE("staleness above full_rate_staleness lowers the rate") {
   CHECK(rate_at(std::numeric_limits<float>::max(), ~std::uint64_t{0}) == 0.3f);
 }
 
-TEST_CASE("a job has a chain for each server, or as many as it says") {
-  CHECK(changed([](job_spec& x) { x.servers = 3; }).chain_count() == 3);
-  CHECK(changed([](job_spec& x) { x.chains = 5; }).chain_count() == 5);
+TEST_CASE("a job has a shard for each server, or as many as it says") {
+  CHECK(changed([](job_spec& x) { x.servers = 3; }).shard_count() == 3);
+  CHECK(changed([](job_spec& x) { x.shards = 5; }).shard_count() == 5);
 }
 
 TEST_CASE("a good job is valid") {
@@ -117,7 +117,7 @@ TEST_CASE("each defect of a job is named") {
     {"servers", [](job_spec& x) { x.servers = 65; }},
     {"replicas", [](job_spec& x) { x.replicas = 0; }},
     {"replicas", [](job_spec& x) { x.replicas = 2; }},
-    {"chains", [](job_spec& x) { x.chains = 65; }},
+    {"shards", [](job_spec& x) { x.shards = 65; }},
     {"workers", [](job_spec& x) { x.workers = 0; }},
     {"workers", [](job_spec& x) { x.workers = 65537; }},
     {"samples", [](job_spec& x) { x.samples = 0; }},
@@ -273,12 +273,12 @@ TEST_CASE("each defect of a job is named") {
   }
 }
 
-TEST_CASE("a chain's share must travel in one frame") {
+TEST_CASE("a shard's share must travel in one frame") {
   auto with = [](std::uint64_t elements, std::uint32_t servers, std::uint32_t chains = 0) {
     return validate(changed([=](job_spec& x) {
       x.tables = {{.name = "w", .shape = {elements}, .sync = {}, .optimizer = {}, .init = {}}};
       x.servers = servers;
-      x.chains = chains;
+      x.shards = chains;
     }));
   };
   const auto half = wire::body_bytes_max / 2 / sizeof(float);
@@ -287,10 +287,9 @@ TEST_CASE("a chain's share must travel in one frame") {
   const auto found = with(half + 1, 1);
   REQUIRE(!found);
   CHECK(found.error()
-        == failure{errc::invalid_argument,
-                   "the tables have 536870916 bytes for each of 1 chains of "
-                   "servers, at most 536870912: use more --servers or "
-                   "--shards"});
+        == failure{errc::invalid_argument, "the tables have 536870916 bytes for each of 1 shards, "
+                                           "at most 536870912: use more --servers or "
+                                           "--shards"});
   CHECK(!with(2 * half, 2)); // Partitions may differ by a block.
   CHECK(with(2 * half - 524288, 2));
   CHECK(with(2 * half, 2, 3));
@@ -350,7 +349,7 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
   const change free[] = {
     [](job_spec& x) { x.servers = 7; },
     [](job_spec& x) { x.replicas = 2; },
-    [](job_spec& x) { x.chains = 7; },
+    [](job_spec& x) { x.shards = 7; },
     [](job_spec& x) { x.workers = 7; },
     [](job_spec& x) { x.epochs = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },

@@ -25,7 +25,7 @@ job_spec job_of(std::vector<table_spec> tables, std::uint32_t partitions = 64) {
 /// Returns a job with 64 partitions of 1 MiB each.
 job_spec even_job() { return job_of({table_of(std::uint64_t{64} << 18)}); }
 
-std::vector<std::uint64_t> loads(const std::vector<chain_id>& map, std::uint32_t servers,
+std::vector<std::uint64_t> loads(const std::vector<shard_id>& map, std::uint32_t servers,
                                  const std::vector<std::uint64_t>& weight) {
   std::vector<std::uint64_t> load(servers, 0);
   for (std::size_t p = 0; p < map.size(); ++p)
@@ -37,7 +37,7 @@ std::uint64_t spread(const std::vector<std::uint64_t>& load) {
   return *std::max_element(load.begin(), load.end()) - *std::min_element(load.begin(), load.end());
 }
 
-std::uint64_t moves(const std::vector<chain_id>& from, const std::vector<chain_id>& to) {
+std::uint64_t moves(const std::vector<shard_id>& from, const std::vector<shard_id>& to) {
   std::uint64_t count = 0;
   for (std::size_t p = 0; p < from.size(); ++p)
     count += from[p] != to[p] ? 1 : 0;
@@ -133,7 +133,7 @@ TEST_CASE("servers differ by at most one partition of the heaviest") {
     job.tables.push_back(table_of(random.below(20'000'000) + 1, "large"));
     const auto weight = partition_bytes(job);
     const auto heaviest = *std::max_element(weight.begin(), weight.end());
-    std::vector<chain_id> map;
+    std::vector<shard_id> map;
     // A history of changing server counts must not make it worse.
     for (int step = 0; step < 4; ++step) {
       const auto servers = static_cast<std::uint32_t>(1 + random.below(12));
@@ -164,7 +164,7 @@ TEST_CASE("no chain is without a partition, full or empty, where there are enoug
   for (int i = 0; i < 200; ++i) {
     const auto partitions = 1u << random.below(7);
     const auto job = job_of({table_of(random.below(10'000) + 1)}, partitions);
-    std::vector<chain_id> map;
+    std::vector<shard_id> map;
     for (int step = 0; step < 3; ++step) {
       const auto chains = static_cast<std::uint32_t>(1 + random.below(partitions));
       map = make_partition_map(job, chains, map);
@@ -206,7 +206,7 @@ TEST_CASE("a new server takes its share and nothing else moves") {
 
 TEST_CASE("a previous map of another size counts for nothing") {
   const auto fresh = make_partition_map(even_job(), 4, {});
-  CHECK(make_partition_map(even_job(), 4, std::vector<chain_id>(7)) == fresh);
+  CHECK(make_partition_map(even_job(), 4, std::vector<shard_id>(7)) == fresh);
 }
 
 } // namespace troupe::test::layout_test

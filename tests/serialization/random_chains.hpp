@@ -149,7 +149,7 @@ inline bool same(const copy_part& a, const copy_part& b) {
 }
 
 inline bool same(const replica_message& a, const replica_message& b) {
-  return a.chain == b.chain && a.from == b.from && a.what.index() == b.what.index()
+  return a.shard == b.shard && a.from == b.from && a.what.index() == b.what.index()
          && std::visit([&]<class T>(const T& x) { return same(x, std::get<T>(b.what)); }, a.what);
 }
 

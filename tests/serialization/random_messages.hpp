@@ -112,7 +112,7 @@ inline job_spec random_job(random_source& random) {
   job.partitions = std::uint32_t{1} << random.below(8);
   job.servers = static_cast<std::uint32_t>(1 + random.below(job.partitions));
   job.replicas = static_cast<std::uint32_t>(1 + random.below(job.servers));
-  job.chains = static_cast<std::uint32_t>(random.below(job.partitions + 1));
+  job.shards = static_cast<std::uint32_t>(random.below(job.partitions + 1));
   job.workers = static_cast<std::uint32_t>(1 + random.below(20));
   job.durability = static_cast<durability_mode>(random.below(2));
   job.samples = 1 + random.below(100'000);
@@ -142,7 +142,7 @@ inline view random_view(random_source& random) {
                                  return server_address{random_member(random), random.text()};
                                })};
           }),
-          random.several([&] { return chain_id{random.number32()}; })};
+          random.several([&] { return shard_id{random.number32()}; })};
 }
 
 inline failure random_failure(random_source& random) {
@@ -174,13 +174,13 @@ inline worker_status random_worker_report(random_source& random) {
 
 inline replica_status random_replica_status(random_source& random) {
   replica_status made;
-  made.chain = {random.number32()};
+  made.shard = {random.number32()};
   made.status = random_status(random);
   made.failed = random_reason(random);
   made.unreadable = random.number();
   made.recovered = random.chance();
   made.part.checkpoint = random.number();
-  made.part.chain = {random.number32()};
+  made.part.shard = {random.number32()};
   made.part.files = random.several([&] {
     return file_entry{random.text(), random.number(), random.number32()};
   });
@@ -255,7 +255,7 @@ inline desired_server random_desired_server(random_source& random) {
           random.several([&] {
             return desired_chain{{random.number32()}, random_record(random)};
           }),
-          random.several([&] { return chain_id{random.number32()}; }),
+          random.several([&] { return shard_id{random.number32()}; }),
           random.several([&] {
             return server_address{random_member(random), random.text()};
           }),
@@ -296,11 +296,11 @@ inline message random_message(random_source& random, std::size_t kind) {
     return made;
   };
   auto request = [&]() -> request_message {
-    const chain_id chain{random.number32()};
+    const shard_id shard{random.number32()};
     switch (random.below(3)) {
-    case 0: return {random.number(), {push(), {}, chain}};
-    case 1: return {random.number(), {{}, random_pull(random), chain}};
-    default: return with_key_uses(random, {random.number(), {push(), random_pull(random), chain}});
+    case 0: return {random.number(), {push(), {}, shard}};
+    case 1: return {random.number(), {{}, random_pull(random), shard}};
+    default: return with_key_uses(random, {random.number(), {push(), random_pull(random), shard}});
     }
   };
   auto answer = [&]() -> answer_message {
@@ -360,7 +360,7 @@ inline message random_message(random_source& random, std::size_t kind) {
 
 inline bool same(const request_message& a, const request_message& b) {
   return a.number == b.number && same(a.what.push, b.what.push) && same(a.what.pull, b.what.pull)
-         && a.what.chain == b.what.chain && a.keys == b.keys && a.forgotten == b.forgotten;
+         && a.what.shard == b.what.shard && a.keys == b.keys && a.forgotten == b.forgotten;
 }
 
 inline bool same(const answer_message& a, const answer_message& b) {

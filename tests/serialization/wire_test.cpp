@@ -347,7 +347,7 @@ TEST_CASE("lists that are longer than any honest one are refused") {
   CHECK(contains(refused(decode_frame(flatten(wire::encode(push)))).text, "too many tables"));
 
   desired_worker body;
-  body.view.chain_of.resize(4097);
+  body.view.shard_of.resize(4097);
   CHECK(contains(refused(decode_frame(flatten(
                            wire::encode(desired_state{.to = {}, .failed = {}, .body = body}))))
                    .text,

@@ -113,7 +113,7 @@ TEST_CASE("a partition in two parts is damage") {
   manifest whole{1, job, {}, 0, {}, {}};
   for (std::uint32_t server = 0; server < 2; ++server) {
     auto what = sample_cut(1, 0, 1, images);
-    what.chain = {server};
+    what.shard = {server};
     const auto writer = open_writer(home.path(), server);
     auto part = writer->write(what);
     REQUIRE(part);

@@ -22,12 +22,12 @@ std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
 }
 
 coordinator_state state_of(std::uint64_t term, generation_id generation, std::uint64_t job,
-                           std::vector<chain_id> chain_of) {
+                           std::vector<shard_id> shard_of) {
   coordinator_state made;
   made.term = term;
   made.generation = generation;
   made.job = job;
-  made.chain_of = std::move(chain_of);
+  made.shard_of = std::move(shard_of);
   return made;
 }
 
@@ -39,7 +39,7 @@ coordinator_state state_of(std::uint64_t term, generation_id generation, std::ui
     const auto before = (*store)->load();
     if (!before)
       break;
-    if (!(*store)->save(state_of(before->term + 1, {term}, 5, std::vector(64, chain_id{3}))))
+    if (!(*store)->save(state_of(before->term + 1, {term}, 5, std::vector(64, shard_id{3}))))
       break;
     const auto saved = before->term + 1;
     (void)!::write(to, &saved, sizeof saved);
@@ -98,7 +98,7 @@ TEST_CASE("a state that was saved is there after a restart") {
   CHECK(state->servers == std::set<server_id>{{0}, {7}});
   CHECK(state->draining == std::set<server_id>{{2}, {4}});
   CHECK(state->rolling_back);
-  CHECK(state->chain_of == std::vector<chain_id>{{1}, {0}});
+  CHECK(state->shard_of == std::vector<shard_id>{{1}, {0}});
 }
 
 TEST_CASE("one coordinator at a time") {
@@ -169,7 +169,7 @@ TEST_CASE("a run that resumes has not the servers that were added and drained, a
   CHECK(found->servers.empty());
   CHECK(found->draining.empty());
   CHECK(found->term == 4);
-  CHECK(found->chain_of == state.chain_of);
+  CHECK(found->shard_of == state.shard_of);
 }
 
 TEST_CASE("a damaged store is reported, not started from nothing") {

@@ -98,7 +98,7 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   REQUIRE(found);
   CHECK(found->term == 5);
   CHECK(found->committed == 13);
-  CHECK(found->chain_of == std::vector<chain_id>{{1}});
+  CHECK(found->shard_of == std::vector<shard_id>{{1}});
   CHECK(second->save({6, {3}, 77, {{1}}, {}, {}, {}, 13}));
 }
 

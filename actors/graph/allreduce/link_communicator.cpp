@@ -1,7 +1,7 @@
 #include "actors/graph/allreduce/link_communicator.hpp"
 
 #include "actors/graph/allreduce/rendezvous.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "kernels/schedules/strategies.hpp"
 #include "kernels/vector_ops.hpp"
 

@@ -6,7 +6,7 @@
 #include "actors/graph/allreduce/rank_sum.hpp"
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/plan.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "actors/training/divergence.hpp"
 #include "base/clock.hpp"
 #include "base/system/process_memory.hpp"

@@ -10,7 +10,7 @@
 #include "actors/graph/options/straggler_flags.hpp"
 #include "actors/graph/processes/notice_pipe.hpp"
 #include "actors/graph/worker_groups.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/links/process_links.hpp"
 #include "actors/roles/server/expander_actor.hpp"

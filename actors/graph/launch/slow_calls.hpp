@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/notice_sink.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/clock.hpp"
 #include "base/log_sink.hpp"
 #include "base/user_code.hpp"

@@ -260,7 +260,7 @@ static CLI::App* declare_faults(CLI::App& app, run_options& options) {
     "NAME:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable). NAME: "
     "a role (worker, server, coordinator) or a node of the graph");
   faults->add_flag_callback(
-    "--no-key-cache,--no-key-book", [&] { options.key_cache = false; },
+    "--no-key-cache", [&] { options.key_cache = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
   return faults;
 }
@@ -385,7 +385,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 16u))
     ->capture_default_str();
   job
-    ->add_option("--shards,--chains", options.servers.shards,
+    ->add_option("--shards", options.servers.shards,
                  "Parts of the parameters that are placed on servers; more than servers if "
                  "servers are added later (default: one for each server)")
     ->check(between(1u, 4096u));
@@ -447,7 +447,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u))
     ->capture_default_str();
   job
-    ->add_option("--push-memory,--memory-cap", options.workers.push_memory_mib,
+    ->add_option("--push-memory", options.workers.push_memory_mib,
                  "MiB of a process's pushes that are not answered yet; later pushes wait")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();
@@ -457,7 +457,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(std::size_t{1}, std::size_t{1024}))
     ->capture_default_str();
   job
-    ->add_option("--pull-ahead,--pipeline", options.workers.ahead,
+    ->add_option("--pull-ahead", options.workers.ahead,
                  "asp, hogwild: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();

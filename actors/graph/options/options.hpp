@@ -3,7 +3,7 @@
 
 #include "actors/graph/nodes/nodes.hpp"
 #include "actors/graph/nodes/path.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/log_sink.hpp"

@@ -14,15 +14,12 @@
 namespace troupe {
 namespace {
 
-/// The measures by growing force, then their older names. "off" is not a measure.
-constexpr std::array<std::pair<std::string_view, straggler_measure>, 7> measures{{
+/// The measures by growing force. "off" is not a measure.
+constexpr std::array<std::pair<std::string_view, straggler_measure>, 4> measures{{
   {"warn", straggler_measure::warned},
   {"rebalance", straggler_measure::rebalanced},
   {"demote", straggler_measure::demoted},
   {"evict", straggler_measure::evicted},
-  {"watch", straggler_measure::warned},
-  {"relieve", straggler_measure::rebalanced},
-  {"backup", straggler_measure::demoted},
 }};
 
 void read_measure(const std::string& text, run_options& options) {
@@ -60,7 +57,7 @@ void declare_stragglers(CLI::App& group, CLI::App& faults, run_options& options)
       "rebalance (less work), demote (its updates are not waited for), evict (for a while)")
     ->default_str("evict; with --threads demote, with hogwild warn");
   faults
-    .add_option("--straggler-time-scale,--straggler-speed", options.workers.straggler_time_scale,
+    .add_option("--straggler-time-scale", options.workers.straggler_time_scale,
                 "Divide the times of the rules for stragglers by this")
     ->check(CLI::Range(1.0, 20.0).description("1..20"))
     ->capture_default_str();

@@ -1,7 +1,7 @@
 // Tells the processes that a launcher starts their identity, on the command line.
 #pragma once
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/error.hpp"
 #include "serialization/ids.hpp"
 

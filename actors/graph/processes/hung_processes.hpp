@@ -2,7 +2,7 @@
 // value.
 #pragma once
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/clock.hpp"
 #include "serialization/messages.hpp"
 

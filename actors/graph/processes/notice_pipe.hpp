@@ -7,7 +7,7 @@
 // notices of several processes do not mix.
 #pragma once
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/error.hpp"
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "actors/graph/processes/notice_board.hpp"
 #include "actors/graph/processes/notice_pipe.hpp"
 #include "actors/graph/processes/restart_rules.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system/own_executable.hpp"

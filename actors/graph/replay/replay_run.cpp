@@ -169,7 +169,7 @@ result<int> replay_and_compare(const plan& what) {
   if (auto ran = again.run(show); !ran)
     return ran.error();
   fmt::print("replayed {} steps of {} shards, {} gradients, in {:.1f} s; loss {:.4f}\n", all,
-             job.chain_count(), again.gradients(),
+             job.shard_count(), again.gradients(),
              std::chrono::duration<double>(steady_now() - began_at).count(), again.loss());
   auto mine = final_parameters(again, job);
   if (!mine)

@@ -1,6 +1,6 @@
 #include "actors/graph/report/missing_members.hpp"
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "actors/graph/report/progress.hpp"
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include <fmt/format.h>
 

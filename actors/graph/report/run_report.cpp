@@ -459,7 +459,7 @@ void run_statistics::put_sums(json& all) const {
   for (const auto& [unused, count] : pulls)
     all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&server_counters::waiting_pulls);
-  const std::uint64_t chains = std::max(1u, job_.chain_count());
+  const std::uint64_t chains = std::max(1u, job_.shard_count());
   all["pushes"] = {{"sent", total(&worker_counters::pushes_sent)},
                    {"acknowledged", total(&worker_counters::pushes_acknowledged)},
                    {"applied", has_servers_ ? divided(total(&server_counters::applied), chains)

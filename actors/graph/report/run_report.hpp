@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/graph/report/progress.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "actors/training/trainer.hpp"
 #include "base/clock.hpp"
 #include "serialization/job.hpp"

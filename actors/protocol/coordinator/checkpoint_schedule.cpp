@@ -20,7 +20,7 @@ constexpr std::uint64_t margin_min = 2;
 
 checkpoint_schedule::checkpoint_schedule(const job_spec& job, checkpoint_options options,
                                          std::uint64_t last_number)
-    : options_(options), chains_(job.chain_count()), slots_(job.workers), bsp_(any_bsp(job)),
+    : options_(options), chains_(job.shard_count()), slots_(job.workers), bsp_(any_bsp(job)),
       clocks_total_(bsp_clock_count(job)), number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
@@ -78,7 +78,7 @@ bool checkpoint_schedule::add(const checkpoint_part& part) {
   if (stage_ != stage::cutting
       || (part.checkpoint != number_ && !mutated(mutation::any_part_taken)))
     return false;
-  parts_[part.chain] = part;
+  parts_[part.shard] = part;
   if (parts_.size() + (mutated(mutation::committed_without_one) ? 1 : 0) < chains_)
     return false;
   stage_ = stage::committing;

@@ -81,7 +81,7 @@ private:
   std::uint64_t clock_ = 0;
   position at_;         ///< Position of the last cut.
   time_point since_{0}; ///< Start of the one under way, or end of the last one.
-  std::map<chain_id, checkpoint_part> parts_;
+  std::map<shard_id, checkpoint_part> parts_;
   std::uint32_t failures_ = 0; ///< In a row.
 
   std::uint64_t pace_ = 0; ///< Clocks applied in a recent sample.

@@ -49,8 +49,8 @@ storage::coordinator_state fitting(storage::coordinator_state stored, const job_
     stored.servers.clear();
     stored.draining.clear();
   }
-  if (!is_known || stored.chains.size() != job.chain_count())
-    stored.chains.assign(job.chain_count(), {});
+  if (!is_known || stored.chains.size() != job.shard_count())
+    stored.chains.assign(job.shard_count(), {});
   return stored;
 }
 
@@ -77,14 +77,14 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   const bool known = recovering_;
   if (!known)
     state_.committed = 0;
-  if (!known || state_.chain_of.size() != job_.partitions)
-    state_.chain_of.clear();
+  if (!known || state_.shard_of.size() != job_.partitions)
+    state_.shard_of.clear();
   if ((!known && state_.term > 0) || shards_.is_rolling_back())
     ++state_.generation.value;
   state_.rolling_back = shards_.is_rolling_back();
   state_.term = next_term(state_);
   state_.job = fingerprint_;
-  state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
+  state_.shard_of = make_partition_map(job_, job_.shard_count(), state_.shard_of);
   for (const auto& server : slots()) {
     gone_[server.value] = now;
     if (server.value >= job_.servers && placement_.is_empty(server))
@@ -293,7 +293,7 @@ void coordinator::take(const member_id& from, const worker_status& body, time_po
 void coordinator::take(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& mine : body.chains) {
-    if (mine.chain.value >= shards_.all().size() || mine.applied.end().value > job_.batches()) {
+    if (mine.shard.value >= shards_.all().size() || mine.applied.end().value > job_.batches()) {
       notify_once(from, {event_kind::member_inconsistent, {{"member", name_of(from)}}}, effects);
       return;
     }
@@ -505,7 +505,7 @@ void coordinator::collect_parts(time_point now, coordinator_effects& effects) {
       checkpoint_failed(report.checkpoint_failure, now, effects);
       return;
     }
-    if (!shards[index].serving || report.part.chain.value != index || !schedule_.add(report.part))
+    if (!shards[index].serving || report.part.shard.value != index || !schedule_.add(report.part))
       continue;
     effects.push_back(
       commit_checkpoint_effect{{schedule_.number(), job_, state_.generation, schedule_.clock(),

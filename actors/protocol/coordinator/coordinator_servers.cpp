@@ -129,7 +129,7 @@ bool coordinator::hear(const member_id& from, const server_status& body, time_po
   }
   std::vector<chain_status> statuses(state_.chains.size());
   for (const auto& mine : body.chains)
-    statuses[mine.chain.value] = mine.status;
+    statuses[mine.shard.value] = mine.status;
   placement_.heard(from, std::move(statuses));
   if (placement_.is_trusted(from)) {
     server.trusted_at = now;

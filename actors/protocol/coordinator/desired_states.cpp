@@ -37,7 +37,7 @@ desired_server desired_for_server(const member_id& who, const cluster_state& clu
   desired_server mine;
   mine.job = cluster.job;
   mine.generation = cluster.stored.generation;
-  mine.chain_of = cluster.stored.chain_of;
+  mine.shard_of = cluster.stored.shard_of;
   for (std::uint32_t index = 0; index < cluster.stored.chains.size(); ++index)
     mine.chains.push_back({{index}, cluster.stored.chains[index]});
   for (const auto& [index, server] : cluster.servers)
@@ -72,7 +72,7 @@ member_status status_of_server(std::uint32_t index, bool over, const cluster_sta
   one.server = report.counters;
   bool complete = true;
   for (const auto& mine : report.chains) {
-    const auto& active = cluster.stored.chains[mine.chain.value].active;
+    const auto& active = cluster.stored.chains[mine.shard.value].active;
     const bool joins = active.joiner == one.member;
     const bool is_member = std::ranges::find(active.members, one.member) != active.members.end();
     complete = complete && !joins && (!is_member || mine.status.complete);
@@ -159,7 +159,7 @@ desired_state desired_for(const member_id& who, const cluster_state& cluster) {
 }
 
 view view_of(const cluster_state& cluster) {
-  view made{cluster.view.config, cluster.stored.generation, {}, cluster.stored.chain_of};
+  view made{cluster.view.config, cluster.stored.generation, {}, cluster.stored.shard_of};
   const auto address_of = [&](const member_id& who) -> const std::string* {
     const auto found = cluster.servers.find(who.index);
     return found != cluster.servers.end() && found->second.id == who ? &found->second.report.address

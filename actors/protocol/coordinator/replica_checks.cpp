@@ -22,7 +22,7 @@ std::string hex_text(std::uint32_t x) {
 result<void> replica_checks::hear(const member_id& from, const replica_status& what) {
   if (what.checksums.empty())
     return {};
-  auto& [generation, versions] = chains_[what.chain];
+  auto& [generation, versions] = chains_[what.shard];
   if (what.status.generation < generation)
     return {};
   if (generation < what.status.generation)
@@ -32,7 +32,7 @@ result<void> replica_checks::hear(const member_id& from, const replica_status& w
     const auto& [at, fresh] = versions.try_emplace(x.version, checked{x.crc32c, from.index});
     if (const auto& known = at->second; known.crc32c != x.crc32c)
       return {errc::contract_broken,
-              "shard " + std::to_string(what.chain.value) + " has other values on server "
+              "shard " + std::to_string(what.shard.value) + " has other values on server "
                 + std::to_string(from.index) + " than on server " + std::to_string(known.server)
                 + " after version " + std::to_string(x.version) + " (" + hex_text(x.crc32c) + ", "
                 + hex_text(known.crc32c)

@@ -28,7 +28,7 @@ private:
     std::map<std::uint64_t, checked> versions; ///< The newest ones.
   };
 
-  std::map<chain_id, chain_state> chains_;
+  std::map<shard_id, chain_state> chains_;
 };
 
 } // namespace troupe

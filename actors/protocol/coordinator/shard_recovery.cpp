@@ -64,7 +64,7 @@ void shard_recovery::hear(const member_id& from, const replica_status& what,
                           const recovery_context& context) {
   if (what.failed && what.unreadable != 0)
     on_unreadable(from, what, context);
-  const auto index = what.chain.value;
+  const auto index = what.shard.value;
   auto& shard = shards_[index];
   const auto& record = context.servers.records()[index];
   const auto& active = record.active;
@@ -85,9 +85,9 @@ void shard_recovery::hear(const member_id& from, const replica_status& what,
 /// Drops a checkpoint that the server could not read; its shard begins with an older one.
 void shard_recovery::on_unreadable(const member_id& from, const replica_status& what,
                                    const recovery_context& context) {
-  const auto& record = context.servers.records()[what.chain.value];
+  const auto& record = context.servers.records()[what.shard.value];
   if (!record.proposed || record.proposed->generation != what.status.generation
-      || record.base_checkpoint != what.unreadable || shards_[what.chain.value].to_begin)
+      || record.base_checkpoint != what.unreadable || shards_[what.shard.value].to_begin)
     return; // It answers an older desired state.
   context.notify(
     {event_kind::restore_failed,
@@ -95,7 +95,7 @@ void shard_recovery::on_unreadable(const member_id& from, const replica_status& 
   if (std::ranges::find(unreadable_, what.unreadable) == unreadable_.end())
     if (!mutated(mutation::unreadable_forgotten))
       unreadable_.push_back(what.unreadable);
-  abandon(what.chain.value, context);
+  abandon(what.shard.value, context);
 }
 
 void shard_recovery::follow_records(const recovery_context& context) {

@@ -25,8 +25,8 @@ const chain_config& newest_of(const chain_metadata& record) {
 
 } // namespace
 
-replica_host::replica_host(chain_id chain, replica_host_options options)
-    : chain_(chain), options_(std::move(options)) {}
+replica_host::replica_host(shard_id shard, replica_host_options options)
+    : shard_(shard), options_(std::move(options)) {}
 
 /// Returns whether the replica keeps states on disk. Each step changes all of a dense table, so an
 /// old state of it makes no copy smaller.
@@ -138,8 +138,8 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
   was_told_ = recovered_ = broken_ = copy_waits_ = false;
   is_bsp_ = any_bsp(desired_->job);
   partitions_.clear();
-  for (std::uint32_t p = 0; p < desired_->chain_of.size(); ++p)
-    if (desired_->chain_of[p] == chain_)
+  for (std::uint32_t p = 0; p < desired_->shard_of.size(); ++p)
+    if (desired_->shard_of[p] == shard_)
       partitions_.push_back({p});
   effects.push_back(begin_generation_effect{generation_, base_checkpoint_, partitions_});
   if (starts_generation(newest, options_.self))
@@ -621,7 +621,7 @@ chain_status replica_host::status() const {
 
 replica_status replica_host::report() const {
   replica_status mine;
-  mine.chain = chain_;
+  mine.shard = shard_;
   mine.status = status();
   mine.failed = failed_;
   mine.unreadable = unreadable_;

@@ -200,7 +200,7 @@ struct recalled_state {
 /// (5) each request ends in one receipt, read or refusal.
 class replica_host {
 public:
-  replica_host(chain_id chain, replica_host_options options);
+  replica_host(shard_id shard, replica_host_options options);
 
   // -- desired state --
   void reconcile(const chain_metadata& record, std::shared_ptr<const desired_server> desired,
@@ -251,7 +251,7 @@ public:
   /// The copy cannot be used; another one will be asked for.
   void copy_failed() { copying_.reset(); }
 
-  chain_id chain() const { return chain_; }
+  shard_id shard() const { return shard_; }
   /// Returns the generation of the state that it holds or loads.
   generation_id generation() const { return generation_; }
   /// Returns the generation of the job in which that one began.
@@ -264,7 +264,7 @@ public:
   bool is_broken() const { return broken_; }
   bool leads() const { return replica_ && replica_->leads(); }
   /// Returns the shard; null while there are no values.
-  const shard* state() const { return replica_ ? replica_->state() : nullptr; }
+  const troupe::shard* state() const { return replica_ ? replica_->state() : nullptr; }
   chain_status status() const;
   replica_status report() const;
   /// Returns the counters of all generations, without bytes.
@@ -316,7 +316,7 @@ private:
   void install(time_point now, host_effects& effects);
   server_counters counters_of_state() const;
 
-  chain_id chain_;
+  shard_id shard_;
   replica_host_options options_;
 
   chain_metadata record_;

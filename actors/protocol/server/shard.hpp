@@ -93,7 +93,7 @@ using shard_effects = std::vector<shard_effect>;
 /// The terms of a pull, without the values that it asks for.
 struct pull_terms {
   step_header step;
-  std::vector<step_header> others = {}; ///< As query::others.
+  std::vector<step_header> others = {}; ///< As pull_request::others.
   /// Pulls of observers: they never wait and need not be listed; generation, clock and batch are
   /// not checked.
   bool latest = false;

@@ -59,9 +59,9 @@ void router::set_view(const view& now_valid, time_point now, router_effects& eff
   if (now_valid.config < view_.config || !fits(now_valid))
     return;
   view_ = now_valid;
-  row_split_ = row_split{view_.chain_of};
+  row_split_ = row_split{view_.shard_of};
   for (const auto& entry : view_.chains) {
-    auto& known = chains_[entry.chain];
+    auto& known = chains_[entry.shard];
     const bool is_new = known.entry.head != entry.head || known.entry.address != entry.address;
     const bool is_back = entry.serving && (is_new || !known.entry.serving);
     const bool other_readers = known.entry.others != entry.others;
@@ -80,12 +80,12 @@ void router::set_view(const view& now_valid, time_point now, router_effects& eff
 
 // Before the job has begun, a view has no partitions.
 bool router::fits(const view& what) const {
-  if (what.chain_of.empty())
+  if (what.shard_of.empty())
     return true;
-  return what.chain_of.size() == job_.partitions
-         && std::all_of(what.chain_of.begin(), what.chain_of.end(), [&](chain_id owner) {
+  return what.shard_of.size() == job_.partitions
+         && std::all_of(what.shard_of.begin(), what.shard_of.end(), [&](shard_id owner) {
               return std::any_of(what.chains.begin(), what.chains.end(),
-                                 [&](const auto& entry) { return entry.chain == owner; });
+                                 [&](const auto& entry) { return entry.shard == owner; });
             });
 }
 
@@ -146,7 +146,7 @@ result<void> router::check(const row_keys& where) const {
 
 template <class Whole>
 result<void> router::check(const std::vector<Whole>& all) const {
-  if (view_.chain_of.empty())
+  if (view_.shard_of.empty())
     return {errc::not_ready, "no view of the cluster yet"};
   for (const auto& whole : all)
     if (auto valid = check(where_of(whole)); !valid)
@@ -183,7 +183,7 @@ void router::for_each_block(const range& where, Each each) const {
   for (std::uint64_t first = where.first; first < where.first + where.count;) {
     const auto block = first / per_block;
     const auto end = std::min(where.first + where.count, (block + 1) * per_block);
-    const auto owner = view_.chain_of[partition_of(job_, where.table, block).value];
+    const auto owner = view_.shard_of[partition_of(job_, where.table, block).value];
     each(owner, range{where.table, first, end - first, where.stamp}, first - where.first);
     first = end;
   }
@@ -194,7 +194,7 @@ void router::ask(request_token token, request what, time_point now, router_effec
     effects.push_back(failed_effect{token, valid.error()});
     return;
   }
-  std::map<chain_id, request> parts;
+  std::map<shard_id, request> parts;
   open_request open;
   if (what.push) {
     split(*what.push, parts);
@@ -216,26 +216,26 @@ void router::ask(request_token token, request what, time_point now, router_effec
   open.parts_open = parts.size();
   requests_[token] = std::move(open);
   for (auto& [owner, part] : parts) {
-    part.chain = owner;
+    part.shard = owner;
     add_part(token, owner, std::move(part), now, effects);
   }
 }
 
-void router::split(const push_request& what, std::map<chain_id, request>& parts) {
+void router::split(const push_request& what, std::map<shard_id, request>& parts) {
   for (const auto& entry : view_.chains) {
-    auto& part = parts[entry.chain].push.emplace();
+    auto& part = parts[entry.shard].push.emplace();
     part.step = what.step;
     part.tables = what.tables;
     part.gradient_norm = what.gradient_norm;
     part.others = what.others;
-    part.base_version = base_version(chains_[entry.chain], what.steps());
+    part.base_version = base_version(chains_[entry.shard], what.steps());
   }
   for (const auto& whole : what.pieces)
-    for_each_block(whole.where, [&](chain_id owner, const range& block, std::uint64_t offset) {
+    for_each_block(whole.where, [&](shard_id owner, const range& block, std::uint64_t offset) {
       parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
     });
   for (const auto& block : what.packed)
-    for_each_block(block.where, [&](chain_id owner, const range&, std::uint64_t) {
+    for_each_block(block.where, [&](shard_id owner, const range&, std::uint64_t) {
       parts[owner].push->packed.push_back(block);
     });
   for (const auto& whole : what.rows)
@@ -243,8 +243,8 @@ void router::split(const push_request& what, std::map<chain_id, request>& parts)
       parts[owner].push->rows.push_back(std::move(piece));
 }
 
-void router::split(const pull_request& what, std::map<chain_id, request>& parts) const {
-  const auto part_of = [&](chain_id owner) -> pull_request& {
+void router::split(const pull_request& what, std::map<shard_id, request>& parts) const {
+  const auto part_of = [&](shard_id owner) -> pull_request& {
     auto& part = parts[owner].pull;
     if (!part)
       part = pull_request{.step = what.step,
@@ -256,7 +256,7 @@ void router::split(const pull_request& what, std::map<chain_id, request>& parts)
     return *part;
   };
   for (const auto& whole : what.ranges)
-    for_each_block(whole, [&](chain_id owner, const range& block, std::uint64_t) {
+    for_each_block(whole, [&](shard_id owner, const range& block, std::uint64_t) {
       part_of(owner).ranges.push_back(block);
     });
   for (const auto& whole : what.rows)
@@ -264,13 +264,13 @@ void router::split(const pull_request& what, std::map<chain_id, request>& parts)
       part_of(owner).rows.push_back(std::move(piece.where));
 }
 
-void router::add_part(request_token token, chain_id to, request what, time_point now,
+void router::add_part(request_token token, shard_id to, request what, time_point now,
                       router_effects& effects) {
   const part_id id{next_part_++};
   auto& chain = chains_[to];
   const auto at = what.push ? 0 : first_reader(chain, what);
   chain.open.emplace(id, open_part{token, std::move(what)});
-  part_chain_[id] = to;
+  part_shard_[id] = to;
   place(chain, id, at, now, effects);
 }
 
@@ -342,8 +342,8 @@ void router::introduce_waiting(chain_queue& to, time_point now, router_effects& 
       continue;
     ++open.parts_open;
     add_part(
-      token, to.entry.chain,
-      {{}, pull_request{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.chain},
+      token, to.entry.shard,
+      {{}, pull_request{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.shard},
       now, effects);
   }
 }
@@ -360,7 +360,7 @@ std::size_t router::first_reader(const chain_queue& of, const request& what) con
   const bool spreads = options_.reads == read_target::any && what.pull && !what.pull->latest;
   if (!spreads || any_ssp_ || of.entry.others.empty())
     return 0;
-  return (what.pull->step.worker.value + of.entry.chain.value) % (1 + of.entry.others.size());
+  return (what.pull->step.worker.value + of.entry.shard.value) % (1 + of.entry.others.size());
 }
 
 /// Returns the replica to ask after the present one. Besides the head, only the tail answers a
@@ -394,8 +394,8 @@ void router::place(chain_queue& to, part_id id, std::size_t at, time_point now,
 // -- replies --
 
 router::chain_queue* router::holder(part_id id) {
-  const auto found = part_chain_.find(id);
-  return found == part_chain_.end() ? nullptr : &chains_.at(found->second);
+  const auto found = part_shard_.find(id);
+  return found == part_shard_.end() ? nullptr : &chains_.at(found->second);
 }
 
 void router::answered(part_id id, reply answer, time_point now, router_effects& effects) {
@@ -443,7 +443,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   }
   const bool was_push = part.what.push.has_value();
   from->open.erase(id);
-  part_chain_.erase(id);
+  part_shard_.erase(id);
   if (was_push)
     send_waiting(*from, id, effects);
   if (--open.parts_open == 0) {
@@ -515,7 +515,7 @@ void router::fail_request(request_token token, const failure& why, router_effect
     std::erase_if(chain.open, [&](const auto& entry) {
       if (entry.second.owner != token)
         return false;
-      part_chain_.erase(entry.first);
+      part_shard_.erase(entry.first);
       if (entry.second.what.push)
         push = entry.first;
       return true;

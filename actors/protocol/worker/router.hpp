@@ -108,9 +108,9 @@ private:
     std::deque<std::pair<std::set<batch_id>, std::uint64_t>> versions;
   };
 
-  void split(const push_request& what, std::map<chain_id, request>& parts);
-  void split(const pull_request& what, std::map<chain_id, request>& parts) const;
-  void add_part(request_token token, chain_id to, request what, time_point now,
+  void split(const push_request& what, std::map<shard_id, request>& parts);
+  void split(const pull_request& what, std::map<shard_id, request>& parts) const;
+  void add_part(request_token token, shard_id to, request what, time_point now,
                 router_effects& effects);
   bool is_anywhere(const chain_queue& of, const request& what) const;
   std::size_t first_reader(const chain_queue& of, const request& what) const;
@@ -149,8 +149,8 @@ private:
   bool any_bsp_ = false; ///< Pulls wait for other workers.
   view view_;
   row_split row_split_; ///< Made from view_.
-  std::map<chain_id, chain_queue> chains_;
-  std::map<part_id, chain_id> part_chain_;
+  std::map<shard_id, chain_queue> chains_;
+  std::map<part_id, shard_id> part_shard_;
   std::map<request_token, open_request> requests_;
   std::uint64_t next_part_ = 1;
 };

@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-row_split::row_split(const std::vector<chain_id>& chain_of) {
-  for (const chain_id owner : chain_of) {
+row_split::row_split(const std::vector<shard_id>& shard_of) {
+  for (const shard_id owner : shard_of) {
     const auto known = std::find(chains_.begin(), chains_.end(), owner);
     of_partition_.push_back(static_cast<std::uint32_t>(known - chains_.begin()));
     if (known == chains_.end())
@@ -14,8 +14,8 @@ row_split::row_split(const std::vector<chain_id>& chain_of) {
   }
 }
 
-std::vector<std::pair<chain_id, row_piece>> row_split::split(const row_piece& whole) const {
-  std::vector<std::pair<chain_id, row_piece>> parts;
+std::vector<std::pair<shard_id, row_piece>> row_split::split(const row_piece& whole) const {
+  std::vector<std::pair<shard_id, row_piece>> parts;
   const auto& [where, values] = whole;
   if (where.count == 0)
     return parts;

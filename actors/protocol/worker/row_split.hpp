@@ -16,12 +16,12 @@ namespace troupe {
 class row_split {
 public:
   row_split() = default;
-  /// `chain_of`: the shard of each partition; their number is a power of two, or 0.
-  explicit row_split(const std::vector<chain_id>& chain_of);
+  /// `shard_of`: the shard of each partition; their number is a power of two, or 0.
+  explicit row_split(const std::vector<shard_id>& shard_of);
 
   /// Returns each shard's rows, in the order of the whole; shards without rows are left out. values
   /// null: keys alone. Requires: a map of partitions.
-  std::vector<std::pair<chain_id, row_piece>> split(const row_piece& whole) const;
+  std::vector<std::pair<shard_id, row_piece>> split(const row_piece& whole) const;
 
   /// Copies the reply of one shard to its places. `asked`, `answer`: lists of rows of one shard,
   /// each a part of one list of `all_asked` of the same table, in the same order. `all_answers`:
@@ -33,7 +33,7 @@ private:
   void put(const row_keys& part, const float_ptr& values, const row_keys& whole,
            row_piece& into) const;
 
-  std::vector<chain_id> chains_;            ///< Each shard once.
+  std::vector<shard_id> chains_;            ///< Each shard once.
   std::vector<std::uint32_t> of_partition_; ///< Position in chains_.
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
 };

@@ -1,6 +1,6 @@
 #include "actors/roles/links/link_dispatcher.hpp"
 
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include "caf/send.hpp"
 

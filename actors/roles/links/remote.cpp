@@ -1,7 +1,7 @@
 // A remote is a kv that stands for a kv in another process.
 #include "actors/effect_runner.hpp"
 #include "actors/open_requests.hpp"
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "actors/protocol/worker/request_window.hpp"
 #include "actors/reply_batch.hpp"
 #include "actors/roles/links/key_cache.hpp"

@@ -1,5 +1,5 @@
 // A replica_link is a replica_sink that stands for a server in another process.
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"

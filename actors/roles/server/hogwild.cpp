@@ -183,7 +183,7 @@ struct hogwild_server_state {
     for (const auto& [chain, record] : chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
       replica_status mine;
-      mine.chain = chain;
+      mine.shard = chain;
       mine.status = {newest.generation, record.active.config, newest.config, true, false};
       mine.applied = tables->batches_applied();
       mine.clocks = workers;

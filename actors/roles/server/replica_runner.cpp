@@ -48,8 +48,8 @@ replica_host_options host_options_of(const server_context& context) {
 
 } // namespace
 
-replica_runner::replica_runner(server_context& context, chain_id chain)
-    : context_(&context), host_(chain, host_options_of(context)) {}
+replica_runner::replica_runner(server_context& context, shard_id shard)
+    : context_(&context), host_(shard, host_options_of(context)) {}
 
 void replica_runner::reconcile(const chain_metadata& record,
                                const std::shared_ptr<const desired_server>& desired_state) {
@@ -215,7 +215,7 @@ void replica_runner::run(note_effect& effect, host_effects&) { log(effect.level,
 
 void replica_runner::log(log_level level, const std::string& what) const {
   if (context_->options.log)
-    context_->options.log(level, "chain " + std::to_string(host_.chain().value) + ": " + what);
+    context_->options.log(level, "shard " + std::to_string(host_.shard().value) + ": " + what);
 }
 
 server_counters replica_runner::counters() const {

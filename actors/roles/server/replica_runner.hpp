@@ -41,7 +41,7 @@ struct server_context {
 /// with the runner, before they use it.
 class replica_runner {
 public:
-  replica_runner(server_context& context, chain_id chain);
+  replica_runner(server_context& context, shard_id shard);
   replica_runner(const replica_runner&) = delete;
   replica_runner& operator=(const replica_runner&) = delete;
 

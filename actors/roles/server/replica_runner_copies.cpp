@@ -11,7 +11,7 @@
 namespace troupe {
 
 void replica_runner::run(replica_send_effect& effect, host_effects&) {
-  context_->send(effect.to, {host_.chain(), context_->options.self, std::move(effect.what)});
+  context_->send(effect.to, {host_.shard(), context_->options.self, std::move(effect.what)});
 }
 
 void replica_runner::receive(const replica_message& what) {
@@ -38,7 +38,7 @@ void replica_runner::run(send_copy_effect& effect, host_effects&) {
     outgoing_ = cut_into_parts(like, values_->pin(state.partitions), held);
   }
   if (effect.what.part < outgoing_.size())
-    context_->send(effect.to, {host_.chain(), context_->options.self, outgoing_[effect.what.part]});
+    context_->send(effect.to, {host_.shard(), context_->options.self, outgoing_[effect.what.part]});
 }
 
 void replica_runner::run(end_copy_effect&, host_effects&) { outgoing_.clear(); }
@@ -62,7 +62,7 @@ void replica_runner::run(ask_copy_effect& effect, host_effects&) {
 
 void replica_runner::ask_for_copy(const member_id& from) {
   for (auto& request : incoming_->ask())
-    context_->send(from, {host_.chain(), context_->options.self, std::move(request)});
+    context_->send(from, {host_.shard(), context_->options.self, std::move(request)});
 }
 
 void replica_runner::take(const member_id& from, const copy_part& what) {

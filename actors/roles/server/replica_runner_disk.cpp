@@ -76,7 +76,7 @@ void replica_runner::run(begin_generation_effect& effect, host_effects&) {
   incoming_.reset();
   own_past_.clear();
   const auto& options = context_->options;
-  const storage::trace_header header{options.job,       host_.chain(),
+  const storage::trace_header header{options.job,       host_.shard(),
                                      effect.generation, effect.base_checkpoint,
                                      options.self,      effect.partitions};
   if (options.record && !(recorder_ && recorder_->header() == header))
@@ -150,7 +150,7 @@ void replica_runner::restored(std::uint64_t load, const std::vector<partition_im
 
 void replica_runner::run(recall_effect& effect, host_effects&) {
   context_->self
-    ->request(context_->storage, storage_timeout, read_atom_v, host_.chain(), host_.desired().job,
+    ->request(context_->storage, storage_timeout, read_atom_v, host_.shard(), host_.desired().job,
               effect.partitions)
     .then(while_alive<local_ptr>(
             [this, load = effect.load](local_ptr& kept) { recalled(load, std::move(kept)); }),
@@ -203,7 +203,7 @@ void replica_runner::load_failed(std::uint64_t load, const failure& why) {
 // -- keeping --
 
 void replica_runner::run(save_effect& effect, host_effects& more) {
-  storage::cut what{effect.id.checkpoint, host_.chain(), {}};
+  storage::cut what{effect.id.checkpoint, host_.shard(), {}};
   const failure* defect = nullptr;
   if (effect.id.purpose == save_purpose::joining)
     what.partitions = std::move(copy_images_);
@@ -235,14 +235,14 @@ void replica_runner::run(save_effect& effect, host_effects& more) {
 std::uint64_t replica_runner::next_base() {
   const auto& options = context_->options;
   if (base_ == 0)
-    base_ = storage::newest_kept(options.directory, {options.self.index}, host_.chain());
+    base_ = storage::newest_kept(options.directory, {options.self.index}, host_.shard());
   return ++base_;
 }
 
 /// Begins a log with the entries that the state lacks.
 result<void> replica_runner::begin_log(const save_effect& effect) {
   const auto& options = context_->options;
-  auto begun = storage::begin_log(options.directory, {options.self.index}, host_.chain(), base_);
+  auto begun = storage::begin_log(options.directory, {options.self.index}, host_.shard(), base_);
   if (!begun)
     return begun.error();
   log_.emplace(*std::move(begun));
@@ -266,7 +266,7 @@ void replica_runner::saved(const save_id& id, const result<checkpoint_part>& don
   if (!done) // The state kept before is still there.
     log(log_level::warn, why);
   if (const auto& waits = context_->options.waits)
-    waits("kept-" + std::to_string(host_.chain().value), why);
+    waits("kept-" + std::to_string(host_.shard().value), why);
 }
 
 void replica_runner::run(write_effect& effect, host_effects& more) {

@@ -55,7 +55,7 @@ struct server_shell {
   }
 
   void accept(responder by, request what) {
-    const auto found = replicas.find(what.chain);
+    const auto found = replicas.find(what.shard);
     if (found == replicas.end())
       return shared.answers.add(
         by, failure{errc::not_ready, "the server has no part in this shard (yet)"});
@@ -71,7 +71,7 @@ struct server_shell {
   // -- other servers --
 
   void receive(const replica_message& what) {
-    if (const auto found = replicas.find(what.chain); found != replicas.end())
+    if (const auto found = replicas.find(what.shard); found != replicas.end())
       found->second->receive(what);
     shared.answers.send(self);
   }
@@ -101,8 +101,8 @@ struct server_shell {
       return std::ranges::find(servers, known.first, &server_address::server) == servers.end();
     });
     const auto shared_desired = std::make_shared<const desired_server>(*mine);
-    for (const auto& [chain, record] : shared_desired->chains)
-      replica_of(chain).reconcile(record, shared_desired);
+    for (const auto& [shard, record] : shared_desired->chains)
+      replica_of(shard).reconcile(record, shared_desired);
     shared.answers.send(self);
     const bool admitting = std::any_of(mine->workers.begin(), mine->workers.end(),
                                        [](const clock_entry& x) { return !x.known; });
@@ -119,10 +119,10 @@ struct server_shell {
     self->quit(reason_to_end(what));
   }
 
-  replica_runner& replica_of(chain_id chain) {
-    auto& mine = replicas[chain];
+  replica_runner& replica_of(shard_id shard) {
+    auto& mine = replicas[shard];
     if (!mine)
-      mine = std::make_unique<replica_runner>(shared, chain);
+      mine = std::make_unique<replica_runner>(shared, shard);
     return *mine;
   }
 
@@ -166,7 +166,7 @@ struct server_shell {
   pointer self = nullptr;
   member_port port;
   server_context shared;
-  std::map<chain_id, std::unique_ptr<replica_runner>> replicas;
+  std::map<shard_id, std::unique_ptr<replica_runner>> replicas;
   std::vector<server_address> servers;
   std::map<member_id, replica_sink> peers;
   std::vector<chain_status> told; ///< As last reported.

@@ -101,7 +101,7 @@ struct cluster {
       const pull_request& asked = *part.what.pull;
       const std::vector<table_id> previous =
         random.chance() ? std::vector<table_id>{{0}, {1}} : std::vector<table_id>{};
-      const block_store& store = stores[part.to.chain.value];
+      const block_store& store = stores[part.to.shard.value];
       const auto whole = store.read(asked.ranges, previous);
       full.insert(full.end(), whole.begin(), whole.end());
       pull_reply own;

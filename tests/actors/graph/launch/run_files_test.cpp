@@ -41,7 +41,7 @@ cluster_file sample() {
   made.job = job_of_tables();
   made.job.servers = 3;
   made.job.replicas = 2;
-  made.job.chains = 4;
+  made.job.shards = 4;
   made.coordinator = {"127.0.0.1", 4000};
   made.secret = ~std::uint64_t{0};
   made.listen_host = "::1";

@@ -215,7 +215,7 @@ TEST_CASE("run_statistics divides what servers count and not what workers count"
 
 TEST_CASE("run_statistics counts a push once, however many chains the servers lead") {
   auto job = small_job();
-  job.chains = 4;
+  job.shards = 4;
   run_statistics run{job};
   member_status w = worker(0, 1, 3);
   w.worker.pushes_refused = 2;

@@ -48,8 +48,8 @@ TEST_CASE("a chain of several replicas is started by servers in a row, when all 
   CHECK(one.text_of(1) == "1.101 2.102");
   CHECK(one.text_of(2) == "2.102 0.100");
   REQUIRE(one.chains_of(0, 100).size() == 2);
-  CHECK(one.chains_of(0, 100)[0].chain == chain_id{0});
-  CHECK(one.chains_of(0, 100)[1].chain == chain_id{2});
+  CHECK(one.chains_of(0, 100)[0].shard == shard_id{0});
+  CHECK(one.chains_of(0, 100)[1].shard == shard_id{2});
   CHECK(one.desired_of_server(0, 100).servers
         == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
                                        {{role::server, 1, {101}}, "s101"},
@@ -121,7 +121,7 @@ TEST_CASE("a server that reports a chain that the job does not have is ignored")
   replicated one(1);
   auto body = one.reconciled_status({role::server, 0, {100}}, 0);
   body.chains.push_back({});
-  body.chains.back().chain = {3};
+  body.chains.back().shard = {3};
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.told(event_kind::member_inconsistent, {{"member", "server 0"}}));
 }

@@ -14,7 +14,7 @@ TEST_CASE("the term is persisted first, and every order carries it") {
   stored.term = 4;
   stored.generation = {2};
   stored.job = fingerprint(job);
-  stored.chain_of.assign(8, chain_id{1});
+  stored.shard_of.assign(8, shard_id{1});
   coordinator_fixture one(job, {}, stored);
   REQUIRE(one.persisted.size() == 1);
   CHECK(one.persisted[0].term == 5);
@@ -28,7 +28,7 @@ TEST_CASE("state from before the checksum of files is kept by a job that has one
   stored.term = 4;
   stored.generation = {2};
   stored.job = fingerprint(job);
-  stored.chain_of.assign(8, chain_id{1});
+  stored.shard_of.assign(8, shard_id{1});
   job.files_checksum = 7;
   coordinator_fixture one(job, {}, stored);
   CHECK(one.persisted.at(0).generation == generation_id{2}); // 3 in another job.
@@ -46,11 +46,11 @@ TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing t
   const auto& b = one.desired_of_server(1, 101);
   CHECK(a.chains == std::vector<desired_chain>{{{0}, one.record(0)}, {{1}, one.record(1)}});
   CHECK(b.chains == a.chains); // Every server is told of every chain.
-  CHECK(a.chain_of.size() == 8);
-  CHECK(std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{0})
-          + std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{1})
+  CHECK(a.shard_of.size() == 8);
+  CHECK(std::count(a.shard_of.begin(), a.shard_of.end(), shard_id{0})
+          + std::count(a.shard_of.begin(), a.shard_of.end(), shard_id{1})
         == 8);
-  CHECK(a.chain_of == b.chain_of);
+  CHECK(a.shard_of == b.shard_of);
   CHECK(one.record(0).base_checkpoint == 0);
   CHECK(one.finds == 0);
   one.serve({{0, 100}, {1, 101}});
@@ -84,7 +84,7 @@ TEST_CASE("training begins when all servers serve and all workers came") {
   CHECK(one.boss->phase() == job_phase::training);
   const auto& shown = one.desired_of(0, 200).view;
   CHECK(shown.chains[1] == chain_entry{{1}, {role::server, 1, {101}}, "s101", true});
-  CHECK(shown.chain_of == one.desired_of_server(0, 100).chain_of);
+  CHECK(shown.shard_of == one.desired_of_server(0, 100).shard_of);
 }
 
 TEST_CASE("training begins with the workers that came, after the gather timeout") {

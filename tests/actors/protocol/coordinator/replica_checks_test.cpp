@@ -14,7 +14,7 @@ member_id server(std::uint32_t index) { return {role::server, index, {1}}; }
 replica_status status_of(std::uint32_t chain, std::vector<value_checksum> checksums,
                          std::uint64_t generation = 1) {
   replica_status made;
-  made.chain = {chain};
+  made.shard = {chain};
   made.status.generation = {generation};
   made.checksums = std::move(checksums);
   return made;

@@ -44,7 +44,7 @@ struct fixture {
     of.unnamed_time = 30s;
     of.copy_patience = 5s;
     of.replica_options_of = [](const job_spec&) { return replica_options{}; };
-    host.emplace(chain_id{0}, std::move(of));
+    host.emplace(shard_id{0}, std::move(of));
   }
 
   template <class Event>
@@ -63,7 +63,7 @@ struct fixture {
     what.job = job;
     what.generation = {1};
     what.chains = {{{0}, record}};
-    what.chain_of.assign(job.partitions, chain_id{0});
+    what.shard_of.assign(job.partitions, shard_id{0});
     what.workers = {member(0), member(1)};
     what.heard_ns = static_cast<std::uint64_t>(now.count());
     what.checkpoint = checkpoint;

@@ -22,7 +22,7 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
     CHECK(what.gradient_norm == 2);
     for (const auto& x : what.pieces) {
       const auto block = x.where.first / 4096;
-      CHECK(part.to.chain.value == partition_of(f.job, x.where.table, block).value % 2);
+      CHECK(part.to.shard.value == partition_of(f.job, x.where.table, block).value % 2);
       CHECK(x.where == block_range(f.job, x.where.table, block));
       CHECK(x.values.get()[0] == static_cast<float>(x.where.first));
       covered[{x.where.table.value, x.where.first}] = x.where.count;
@@ -44,7 +44,7 @@ TEST_CASE("packed_pieces_go_to_the_owners_of_their_blocks_as_they_are") {
   std::size_t count = 0;
   for (const auto& part : f.sent)
     for (const auto& x : part.what.push->packed) {
-      CHECK(part.to.chain.value == partition_of(f.job, {0}, x.where.first / 4096).value % 2);
+      CHECK(part.to.shard.value == partition_of(f.job, {0}, x.where.first / 4096).value % 2);
       CHECK(x.span().data() == first);
       ++count;
     }
@@ -350,11 +350,11 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
   old.chains[0].head.incarnation = {500};
   CHECK(f.set_view(old).empty());
   auto too_short = routed_view(f.job, 9);
-  too_short.chain_of.pop_back();
+  too_short.shard_of.pop_back();
   too_short.chains[0].head.incarnation = {500};
   CHECK(f.set_view(too_short).empty());
   auto nobody = routed_view(f.job, 9);
-  nobody.chain_of[2] = {7};
+  nobody.shard_of[2] = {7};
   CHECK(f.set_view(nobody).empty());
   CHECK(f.push(2) == texts{"push 3 to 0 attempt 1", "push 4 to 1 attempt 1"});
 }
@@ -453,7 +453,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
       event(effects);
       for (const auto& x : effects) {
         if (const auto* part = std::get_if<send_part_effect>(&x)) {
-          auto& last = last_part[{part->to.chain.value, part->attempt}];
+          auto& last = last_part[{part->to.shard.value, part->attempt}];
           const bool is_ordered = valid.chains[0].others.empty() || part->what.push;
           if (is_ordered && asked_again.erase(part->part.value) == 0) {
             CHECK(last <= part->part.value);
@@ -581,7 +581,7 @@ TEST_CASE("rows_go_to_the_servers_of_their_partitions_and_come_back_in_the_order
   for (const auto& part : f.sent)
     for (const auto& list : part.what.pull->rows)
       for (const auto key : list.span())
-        CHECK(partition_of(f.job, key).value % 2 == part.to.chain.value);
+        CHECK(partition_of(f.job, key).value % 2 == part.to.shard.value);
   CHECK(f.answered(1, {{}, f.answer(*f.last_of(1).what.pull)}).empty());
   CHECK(f.answered(2, {{}, f.answer(*f.last_of(2).what.pull)}).size() == 1);
   REQUIRE(f.last_values.rows.size() == 2);

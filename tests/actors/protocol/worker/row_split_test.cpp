@@ -35,7 +35,7 @@ std::vector<std::uint64_t> some_keys(std::uint64_t seed, std::size_t count) {
 
 /// Returns a split where partition p of 8 is of chain p % servers + 1.
 row_split split_over(std::uint32_t servers) {
-  std::vector<chain_id> map;
+  std::vector<shard_id> map;
   for (std::uint32_t p = 0; p < 8; ++p)
     map.push_back({p % servers + 1});
   return row_split{map};
@@ -51,7 +51,7 @@ TEST_CASE("rows for one server are the whole itself") {
   const auto whole = rows_of(some_keys(1, 100));
   const auto parts = split_over(1).split(whole);
   REQUIRE(parts.size() == 1);
-  CHECK(parts[0].first == chain_id{1});
+  CHECK(parts[0].first == shard_id{1});
   CHECK(parts[0].second.where.keys == whole.where.keys);
   CHECK(parts[0].second.values == whole.values);
 }
@@ -60,8 +60,8 @@ TEST_CASE("each row goes to the server of its partition, in order, and back to i
   const auto split = split_over(3);
   const auto whole = rows_of(some_keys(2, 1000)), other = rows_of(some_keys(3, 10));
   const std::vector<row_keys> all_asked{whole.where, other.where};
-  std::map<chain_id, std::vector<row_keys>> asked;
-  std::map<chain_id, std::vector<row_piece>> answers;
+  std::map<shard_id, std::vector<row_keys>> asked;
+  std::map<shard_id, std::vector<row_piece>> answers;
   for (const auto& list : {whole, other})
     for (const auto& [server, part] : split.split(list)) {
       const auto keys = part.where.span();
@@ -92,7 +92,7 @@ TEST_CASE("a server without a row of a list has no part of it, and its answers s
   REQUIRE(split.split(first).size() == 1);
   const auto part = split.split(second);
   REQUIRE(part.size() == 1);
-  CHECK(part[0].first == chain_id{2});
+  CHECK(part[0].first == shard_id{2});
   const std::vector<row_keys> all_asked{first.where, second.where}, asked{part[0].second.where};
   const std::vector<row_piece> answer{part[0].second};
   std::vector<row_piece> joined{empty_answer(first.where), empty_answer(second.where)};

@@ -30,7 +30,7 @@ struct fixture : actor_fixture {
            const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
           return to_caf({errc::io_failed, "none"});
         },
-        [this](read_atom, chain_id, const job_spec&, const std::vector<partition_id>&)
+        [this](read_atom, shard_id, const job_spec&, const std::vector<partition_id>&)
           -> caf::result<std::shared_ptr<storage::local_state>> { return kept; },
         [](find_atom, const job_spec&,
            const std::vector<std::uint64_t>&) -> caf::result<storage::checkpoint_search_result> {
@@ -64,7 +64,7 @@ struct fixture : actor_fixture {
     what.job = job;
     what.generation = {1};
     what.chains = {{{0}, chain}};
-    what.chain_of.assign(job.partitions, chain_id{0});
+    what.shard_of.assign(job.partitions, shard_id{0});
     coordinator.order(server, what);
     return coordinator.last<server_status>().chains.at(0);
   }

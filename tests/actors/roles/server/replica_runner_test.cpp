@@ -70,13 +70,13 @@ struct fixture : actor_fixture {
       return {
         [this](write_atom, const storage::cut& what) -> caf::result<checkpoint_part> {
           cuts.push_back(what);
-          return checkpoint_part{what.checkpoint, what.chain, {}, 9};
+          return checkpoint_part{what.checkpoint, what.shard, {}, 9};
         },
         [](read_atom, std::uint64_t, const job_spec&,
            const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
           return to_caf({errc::io_failed, "none"});
         },
-        [](read_atom, chain_id, const job_spec&,
+        [](read_atom, shard_id, const job_spec&,
            const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
           return std::shared_ptr<storage::local_state>{};
         },
@@ -138,7 +138,7 @@ struct fixture : actor_fixture {
       what.job = job;
       what.generation = generation;
       what.chains = {{{0}, record}};
-      what.chain_of.assign(job.partitions, chain_id{0});
+      what.shard_of.assign(job.partitions, shard_id{0});
       for (const auto& [unused, id] : ids)
         what.servers.push_back({id, ""});
       what.heard_ns = hears ? report_of(index).clock_ns : 0;

@@ -30,7 +30,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
         files->cuts.push_back(what);
         if (files->fails)
           return to_caf(*files->fails);
-        return checkpoint_part{what.checkpoint, what.chain, {}, 9};
+        return checkpoint_part{what.checkpoint, what.shard, {}, 9};
       },
       [=](read_atom, std::uint64_t number, const job_spec&,
           const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
@@ -39,7 +39,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
           return to_caf(*files->fails);
         return files->images;
       },
-      [](read_atom, chain_id, const job_spec&,
+      [](read_atom, shard_id, const job_spec&,
          const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
         return std::shared_ptr<storage::local_state>{};
       },
@@ -80,7 +80,7 @@ struct fixture : actor_fixture {
     what.generation = {1};
     const chain_config alone{{generation}, {generation}, {{role::server, 0, {77}}}, std::nullopt};
     what.chains = {{{0}, {alone, base_checkpoint, std::nullopt}}};
-    what.chain_of.assign(job.partitions, chain_id{0});
+    what.shard_of.assign(job.partitions, shard_id{0});
     what.workers = {test::member(0), test::member(1)};
     return what;
   }

@@ -1,4 +1,4 @@
-#include "actors/process_name.hpp"
+#include "actors/protocol/process_name.hpp"
 
 #include "fmt/format.h"
 
