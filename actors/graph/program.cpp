@@ -1,10 +1,12 @@
 #include "actors/graph/program.hpp"
 
-#include "actors/graph/allreduce/allreduce_launcher.hpp"
+#include "actors/graph/allreduce/rank_backend.hpp"
 #include "actors/graph/allreduce/rank_process.hpp"
 #include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
+#include "actors/graph/launch/local_backend.hpp"
+#include "actors/graph/launch/process_backend.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/options/help_text.hpp"
@@ -108,14 +110,24 @@ last_line_writer last_line_of(const std::string& name, const std::string& child,
   return [name](const std::string& why) { complain(name, why, EXIT_FAILURE); };
 }
 
+backend_maker backend_of(const plan& what) {
+  if (what.store == store_kind::all_reduce)
+    return make_rank_backend;
+  switch (what.options.mode()) {
+  case run_mode::threads: return make_thread_backend;
+  case run_mode::simulation: return make_simulated_backend;
+  case run_mode::processes: break;
+  }
+  return make_process_backend;
+}
+
 /// Launches or replays the job, and returns the exit status. `command`: the words that the process
 /// was started with.
 int launch(const plan& what, const std::vector<std::string>& command, end_watch& end) {
   allow_files(what.options);
   if (what.options.replay_directory)
     return run_replay(what);
-  return what.store == store_kind::all_reduce ? run_allreduce_launcher(what, command, end)
-                                              : run_launcher(what, command, end);
+  return run_launcher(what, command, end, backend_of(what));
 }
 
 int with_output_written(const std::string& name, int status) {

@@ -8,11 +8,6 @@
 
 namespace troupe {
 
-/// Time for the last checkpoint after the user's request to stop. The deadline below is later.
-constexpr std::chrono::seconds last_checkpoint_max{20};
-/// The failure of a run that has none by then.
-constexpr const char* no_last_checkpoint = "no last checkpoint within 20 s; stopped without it";
-
 /// A plain state machine. The process ends by itself in most cases, and sooner.
 class end_deadline {
 public:

@@ -1,7 +1,7 @@
-// Starts the processes of a job (or, with --threads, plays all roles itself), watches over them,
-// shows the progress, and sees the job to its end. It is the process that the user starts.
+// Runs a job: asks a session what to do, has a backend do it, and shows the progress to the user.
 #pragma once
 
+#include "actors/graph/launch/backend.hpp"
 #include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/run.hpp"
@@ -15,12 +15,13 @@ namespace troupe {
 /// Runs the job and returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user
 /// ended it (Ctrl-C, SIGTERM), after a last checkpoint. Throws run_failed.
 /// `command`: the words that the process was started with. `end`: ends the process if code of the
-/// program does not return.
-int run_launcher(const plan& what, const std::vector<std::string>& command, end_watch& end);
+/// program does not return. `make`: makes the backend, which decides the way to run.
+int run_launcher(const plan& what, const std::vector<std::string>& command, end_watch& end,
+                 const backend_maker& make);
 
 /// Runs the job in this process, without screen and signals, for run(). Returns only when code of
 /// the program has returned. Requires: the plan has threads or a simulation. Errors: job_failed,
 /// io_failed.
-result<report> run_inside(const plan& what, log_sink log);
+result<report> run_inside(const plan& what, log_sink log, const backend_maker& make);
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
+#include "actors/graph/launch/local_backend.hpp"
 #include "actors/graph/plan.hpp"
 
 namespace troupe {
@@ -47,7 +48,9 @@ result<report> run(const graph& described, const settings& how) {
     return refusal(made->store_name + " is an all-reduce, which needs processes: use servers");
   if (auto read = read_files(*made); !read)
     return read.error();
-  return run_inside(*made, how.log);
+  return run_inside(*made, how.log,
+                    made->options.mode() == run_mode::simulation ? make_simulated_backend
+                                                                 : make_thread_backend);
 }
 
 } // namespace troupe

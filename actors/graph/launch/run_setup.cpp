@@ -1,6 +1,6 @@
 #include "actors/graph/launch/run_setup.hpp"
 
-#include "actors/graph/processes/host_processes.hpp"
+#include "actors/graph/worker_groups.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/options/compression_flags.hpp"
 #include "actors/graph/options/recording.hpp"
@@ -219,19 +219,21 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
   return {};
 }
 
-result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
-                                                 const job_spec& job, const given_values& given) {
+result<prepared_directories> prepare_directories(plan& what) {
+  auto& options = what.options;
+  const auto& job = what.job;
   auto& run = options.run_directory;
   std::error_code none;
   const bool is_unnamed = run.empty();
   const bool is_new = is_unnamed || !std::filesystem::exists(run, none);
   const bool needs_directory = options.needs_run_directory();
   prepared_directories made;
+  made.keeps_logs = options.mode() == run_mode::processes;
   if (auto remark = remark_on_compression(options, job); !remark.empty())
     made.remarks.push_back(std::move(remark));
   if (run.empty()) {
-    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
-                      getpid());
+    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", what.program,
+                      fmt::localtime(std::time(nullptr)), getpid());
     if (needs_directory) {
       auto directory = make_new_directory(run);
       if (!directory)
@@ -239,7 +241,10 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
       run = *std::move(directory);
     }
   }
-  auto prepared = prepare_named(options, job, given, made);
+  if (made.keeps_logs && !options.events_file)
+    options.events_file = (std::filesystem::path{run} / "events.jsonl").string();
+  // Members of this process get the first values themselves.
+  auto prepared = prepare_named(options, job, made.keeps_logs ? what.given : given_values{}, made);
   if (prepared)
     prepared = begin_recording(options, job);
   if (prepared)
@@ -248,6 +253,12 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (is_new && needs_directory && (is_unnamed || !made.locks.empty()))
     std::filesystem::remove_all(run, none);
   return prepared.error();
+}
+
+/// Returns the directory of checkpoints of a host that joins.
+static std::filesystem::path checkpoints_of_joined(const run_options& options) {
+  return std::filesystem::absolute(options.checkpoint_directory.value_or(
+    std::filesystem::path{options.run_directory} / "checkpoints"));
 }
 
 result<prepared_place> choose_place(const plan& what) {
@@ -263,8 +274,7 @@ result<prepared_place> choose_place(const plan& what) {
       return way.error();
     cluster.coordinator = std::move(way->there);
     cluster.listen_host = std::move(way->here);
-    cluster.checkpoint_directory = std::filesystem::absolute(options.checkpoint_directory.value_or(
-      std::filesystem::path{options.run_directory} / "checkpoints"));
+    cluster.checkpoint_directory = checkpoints_of_joined(options);
     return made;
   }
   const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});
@@ -346,9 +356,8 @@ result<void> check_run(const plan& what) {
   return {};
 }
 
-result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
-                                    std::uint64_t mark) {
-  const auto& directory = cluster.checkpoint_directory;
+result<void> check_shared_directory(const run_options& options, std::uint64_t mark) {
+  const auto directory = checkpoints_of_joined(options);
   if (!roles_here(options).contains(role::server) || storage::directory_mark(directory) == mark)
     return {};
   return {errc::invalid_argument,

@@ -24,6 +24,7 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
 struct prepared_directories {
   std::vector<storage::directory_lock> locks; ///< Locks of the run and checkpoint directories.
   std::vector<std::string> remarks;           ///< Lines for the user.
+  bool keeps_logs = false;                    ///< The run directory has logs of the members.
 };
 
 /// Checks the files that the run writes by check_outputs() and check_writable(), unless another
@@ -35,14 +36,12 @@ void require_outputs(const plan& what);
 /// and those of tls_context::load.
 result<void> check_run(const plan& what);
 
-/// Makes and locks the directories and fills in their names in `options`. Checks that the
-/// checkpoints fit --resume, writes the checkpoint of --import or, where there are any, of the
-/// `given` values, and begins --record.
+/// Makes and locks the directories, and fills in their names and that of the file of events in the
+/// plan's options. Checks that the checkpoints fit --resume, writes the checkpoint of --import or,
+/// where there are any, of the values that tables begin with, and begins --record.
 /// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
 /// new run directory remains after an error.
-result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
-                                                 const job_spec& job,
-                                                 const given_values& given = {});
+result<prepared_directories> prepare_directories(plan& what);
 
 /// Returns the job's place in etcd. Its name there is the path of its checkpoint directory, unless
 /// the user gave one.
@@ -64,8 +63,7 @@ result<prepared_place> choose_place(const plan& what);
 
 /// Checks that the checkpoint directory of servers of this host is the one of the main host, whose
 /// storage::directory_mark() is `mark`. Errors: invalid_argument.
-result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
-                                    std::uint64_t mark);
+result<void> check_shared_directory(const run_options& options, std::uint64_t mark);
 
 /// Returns transport_options::arena_bytes for a link of the job: room for dozens of its models, so
 /// that a job of few parameters takes little address space.

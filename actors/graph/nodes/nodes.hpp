@@ -2,7 +2,7 @@
 // fields of a node are those that the command line can set (run_options::store and the like).
 #pragma once
 
-#include "actors/graph/nodes/supervision.hpp"
+#include "actors/protocol/session/supervision.hpp"
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/protocol/worker/read_target.hpp"

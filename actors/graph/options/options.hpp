@@ -3,7 +3,7 @@
 
 #include "actors/graph/nodes/nodes.hpp"
 #include "actors/graph/nodes/path.hpp"
-#include "actors/protocol/process_name.hpp"
+#include "actors/protocol/session/process_plan.hpp"
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/log_sink.hpp"
@@ -25,12 +25,6 @@ class App;
 }
 
 namespace troupe {
-
-/// A SIGKILL to a process, at time `after` of the training.
-struct kill_plan {
-  process_name who;
-  std::chrono::milliseconds after{0};
-};
 
 /// A process that --here, --kill or --slow names by its node, such as learners:1.
 struct named_process {

@@ -160,15 +160,6 @@ void take_evaluation(const evaluation_message& what, time_point now,
   statistics.evaluated(what.number, found, now);
 }
 
-result<void> log_events(const run_options& options, const std::vector<std::string>& command,
-                        run_console& console) {
-  if (options.events_file)
-    return console.log_events(*options.events_file, command);
-  if (options.mode() != run_mode::processes)
-    return {};
-  return console.log_events(std::filesystem::path{options.run_directory} / "events.jsonl", command);
-}
-
 result<void> leave_report(const run_options& options, const std::vector<std::string>& command,
                           const run_statistics& statistics, run_console& console) {
   if (!options.report_file)

@@ -17,8 +17,6 @@
 
 namespace troupe {
 
-/// A launcher's main thread checks its processes this often when no signal wakes it.
-constexpr std::chrono::milliseconds launcher_interval{20};
 /// The time between two pictures of the progress.
 constexpr std::chrono::milliseconds show_interval{100};
 
@@ -65,11 +63,6 @@ private:
 void take_evaluation(const evaluation_message& what, time_point now,
                      std::chrono::nanoseconds elapsed, run_statistics& statistics,
                      run_console& console);
-
-/// Lets the console write events to the file of --events, or of the run directory if there is one.
-/// Errors: io_failed.
-result<void> log_events(const run_options& options, const std::vector<std::string>& command,
-                        run_console& console);
 
 /// Writes the report to the file of --report, if given. Prints an error, and returns it: io_failed.
 result<void> leave_report(const run_options& options, const std::vector<std::string>& command,

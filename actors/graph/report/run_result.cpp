@@ -43,19 +43,6 @@ job_event end_of_run(int status, const std::optional<failure>& reason) {
           {{"status", static_cast<std::uint64_t>(status)}, {"reason", reason ? reason->text : ""}}};
 }
 
-failure not_evaluated(const failure& why) {
-  return {errc::job_failed, "trained, but the final parameters were not evaluated: " + why.text};
-}
-
-std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills) {
-  std::vector<job_event> events;
-  for (const auto& plan : kills)
-    events.push_back({event_kind::kill_missed,
-                      {{"member", to_string(plan.who)},
-                       {"seconds", std::chrono::duration<double>(plan.after).count()}}});
-  return events;
-}
-
 std::string text_of(const evaluation& found) {
   std::string text;
   const auto add = [&](const measure& what) { text += (text.empty() ? "" : ", ") + text_of(what); };

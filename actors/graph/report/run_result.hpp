@@ -29,12 +29,6 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, b
 /// Returns the last event of a run, with the reason of a failure.
 job_event end_of_run(int status, const std::optional<failure>& reason);
 
-/// Returns the failure of a run whose final parameters were trained but not evaluated.
-failure not_evaluated(const failure& why);
-
-/// Returns an event for each kill of --kill that did not happen.
-std::vector<job_event> missed_kills(const std::vector<kill_plan>& kills);
-
 /// Returns "accuracy 0.9120, rmse 0.9384"; the loss if there is neither accuracy nor measure.
 std::string text_of(const evaluation& found);
 

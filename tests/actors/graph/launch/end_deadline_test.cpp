@@ -1,4 +1,5 @@
 #include "actors/graph/launch/end_deadline.hpp"
+#include "actors/protocol/session/session.hpp"
 
 #include "doctest/doctest.h"
 

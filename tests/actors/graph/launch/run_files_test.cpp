@@ -402,15 +402,16 @@ TEST_CASE("a_resumed_run_tells_what_differs_from_its_checkpoint") {
   auto earlier = job_of_tables();
   earlier.own_options = {{"--sigma", "0.01"}};
   REQUIRE(write_first_checkpoint(checkpoints, earlier, {}));
-  run_options options;
-  options.asked_mode = run_mode::threads;
-  options.checkpoint_directory = checkpoints;
-  options.resume = true;
-  auto job = earlier;
+  plan what;
+  what.program = "files";
+  what.options.asked_mode = run_mode::threads;
+  what.options.checkpoint_directory = checkpoints;
+  what.options.resume = true;
+  auto& job = what.job = earlier;
   job.own_options = {{"--sigma", "5"}};
   job.files_checksum = 7;
   {
-    const auto made = prepare_directories("files", options, job);
+    const auto made = prepare_directories(what);
     REQUIRE_MESSAGE(made, made.error().text);
     CHECK(made->remarks
           == std::vector<std::string>{
@@ -422,7 +423,7 @@ TEST_CASE("a_resumed_run_tells_what_differs_from_its_checkpoint") {
   std::filesystem::create_directories(checkpoints);
   REQUIRE(write_first_checkpoint(checkpoints, job, {}));
   job.files_checksum = 8;
-  const auto refused = prepare_directories("files", options, job);
+  const auto refused = prepare_directories(what);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::wrong_job);
   CHECK(refused.error().text.ends_with("belongs to another data set: the files that the program "

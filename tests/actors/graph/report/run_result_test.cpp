@@ -86,11 +86,4 @@ TEST_CASE("the_summary_has_the_measures_and_no_accuracy_that_there_is_not") {
   CHECK(text_of({.measures = {{"rmse", nan}}}) == "rmse nan");
 }
 
-TEST_CASE("a_kill_that_did_not_come_about_is_an_event") {
-  CHECK(missed_kills({}).empty());
-  CHECK(missed_kills({{{role::worker, 1}, 2500ms}})
-        == std::vector<job_event>{
-          {event_kind::kill_missed, {{"member", "worker 1"}, {"seconds", 2.5}}}});
-}
-
 } // namespace run_result_test

@@ -1,4 +1,4 @@
-#include "actors/graph/processes/restart_rules.hpp"
+#include "actors/protocol/session/restart_rules.hpp"
 
 #include "fmt/format.h"
 

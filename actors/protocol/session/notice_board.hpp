@@ -1,7 +1,7 @@
 // Decides which notices of a host's processes become lines on the console, and when.
 #pragma once
 
-#include "actors/graph/processes/notice_pipe.hpp"
+#include "actors/protocol/session/notice.hpp"
 #include "base/clock.hpp"
 
 #include <chrono>

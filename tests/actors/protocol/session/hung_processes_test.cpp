@@ -1,4 +1,4 @@
-#include "actors/graph/processes/hung_processes.hpp"
+#include "actors/protocol/session/hung_processes.hpp"
 
 #include "doctest/doctest.h"
 

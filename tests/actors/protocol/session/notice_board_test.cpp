@@ -1,4 +1,4 @@
-#include "actors/graph/processes/notice_board.hpp"
+#include "actors/protocol/session/notice_board.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,7 +2,7 @@
 // the rules.
 #pragma once
 
-#include "actors/graph/nodes/supervision.hpp"
+#include "actors/protocol/session/supervision.hpp"
 #include "base/clock.hpp"
 
 #include <chrono>
