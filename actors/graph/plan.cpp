@@ -391,7 +391,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto named = name_processes(made); !named)
     return named.error();
   fill_job(described, made);
-  made.remarks = described.remarks();
+  for (const auto& line : described.remarks())
+    made.notices.push_back({.text = line});
   made.files = described.files();
   if (described.dataset_id().empty())
     made.data_files = made.files;

@@ -9,6 +9,7 @@
 #include "actors/tables/server_functions.hpp"
 #include "actors/training/evaluators.hpp"
 #include "base/error.hpp"
+#include "base/notice.hpp"
 #include "serialization/job.hpp"
 
 #include <cstdint>
@@ -37,8 +38,8 @@ struct plan {
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
-  std::vector<std::string> remarks;
-  std::vector<std::string> files; ///< Files that were read for the graph.
+  std::vector<notice> notices;              ///< For the start of the run.
+  std::vector<std::string> files;           ///< Files that were read for the graph.
   /// Those of them whose checksum identifies the data; empty if the graph has a dataset_id().
   std::vector<std::string> data_files;
 

@@ -75,7 +75,7 @@ void allow_files(const run_options& options) {
   required(allow_open_files(48 + 4 * std::uint64_t{members}));
 }
 
-/// Writes what --print-graph, --dot and --dry-run ask for.
+/// Writes the text of --print-graph, --dot or --dry-run.
 int show_only(const plan& what) {
   if (what.options.dry_run) {
     required(check_tensor_files(what.options, what.job), bad_command_line);

@@ -32,7 +32,7 @@ struct report {
   std::uint64_t epochs = 0; ///< Epochs that are done.
   /// The evaluation at the end; nullopt: the graph has no evaluator.
   std::optional<evaluation> last = {};
-  /// What trainers, push functions, stages and keepers counted, as "NODE.name".
+  /// Counts of trainers, push functions, stages and keepers, as "NODE.name".
   std::map<std::string, std::uint64_t> counts = {};
   std::map<std::string, std::vector<float>> values = {}; ///< The dense tables at the end, by name.
   std::string json = {};                                 ///< The text of --report.

@@ -269,7 +269,7 @@ private:
 
   void tell_waits(const std::string& topic, const std::string& text) const {
     if (options_.waits)
-      options_.waits(topic, text);
+      options_.waits({log_level::warn, topic, {}, text});
   }
 
   /// Handles the loss of a rank of a formed communicator: an error unless the rank has ended

@@ -22,8 +22,8 @@
 //               longer in use.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/graph/allreduce/bucket_flow.hpp"
-#include "actors/notice_sink.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"

@@ -132,7 +132,7 @@ private:
     if (made)
       memory_.emplace(*std::move(made));
     else
-      setup.note("sums go over links: " + with_limits(made.error().text));
+      setup.tell({.text = "sums go over links: " + with_limits(made.error().text)});
     status_->head().in_memory = memory_.has_value();
   }
 

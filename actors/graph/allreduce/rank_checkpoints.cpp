@@ -53,7 +53,7 @@ bool rank_checkpoints::is_busy() const {
 result<void> rank_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
   auto done = try_to_write(std::move(what), std::move(images));
   if (waits_)
-    waits_("checkpoint", done ? "" : "no checkpoint: " + done.error().text);
+    waits_({log_level::warn, "checkpoint", {}, done ? "" : "no checkpoint: " + done.error().text});
   return done;
 }
 

@@ -1,10 +1,10 @@
 // Writes the checkpoints of a job without servers, on rank 0, while the training goes on.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/graph/allreduce/rank_model.hpp"
 #include "actors/graph/allreduce/shared_status.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
-#include "actors/notice_sink.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"

@@ -165,7 +165,8 @@ private:
     std::vector<std::string> names;
     for (const auto rank : missing)
       names.push_back(to_string(process_name{role::worker, rank}));
-    waits_("communicator", names.empty() ? "" : "waits for " + list_of(names));
+    waits_(
+      {log_level::warn, "communicator", {}, names.empty() ? "" : "waits for " + list_of(names)});
   }
 
   result<std::unique_ptr<kernels::communicator>> form_over_links() {

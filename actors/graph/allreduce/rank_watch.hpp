@@ -17,7 +17,7 @@ public:
   /// Silence after which a rank counts as lost. With the patience of hung_processes it is longer
   /// than the patience of its links, so that the other ranks notice first.
   static constexpr std::chrono::seconds silence{10};
-  /// Most silence that one look counts: a launcher or machine that stands still reads no heartbeats.
+  /// Most silence that one look counts: a launcher that stands still reads no heartbeats.
   static constexpr std::chrono::seconds look_max{1};
 
   struct heartbeat {

@@ -50,8 +50,8 @@ protected:
   /// `threads`: of the actor system; 0: the backend runs the actors.
   actor_backend(const plan& what, std::size_t threads);
 
-  /// Begins to observe. `self`: the observer. `evaluates`: the parameters of `store`, on a thread of
-  /// the evaluator's own if `own_thread`.
+  /// Begins to observe. `self`: the observer. `evaluates`: whether the parameters of `store` are
+  /// evaluated. `own_thread`: on a thread of the evaluator's own.
   void observe(const member_id& self, store_client store, coordinator_connector connect,
                bool evaluates, bool own_thread = true);
   /// Ends the observer and the evaluator. The destructor of each backend calls it first.

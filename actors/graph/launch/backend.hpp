@@ -1,5 +1,5 @@
-// Carries out on the members of a job what a session decides, and sees what becomes of them. There
-// is one kind for each way to run.
+// Carries out a session's decisions on the members of a job, and sees the consequences. There is
+// one kind for each way to run.
 #pragma once
 
 #include "actors/graph/plan.hpp"
@@ -8,6 +8,7 @@
 #include "actors/training/evaluation_computer.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/notice.hpp"
 
 #include <chrono>
 #include <functional>
@@ -24,7 +25,6 @@ public:
   struct news {
     std::vector<session_event> events{};
     std::vector<evaluation_message> evaluated{}; ///< Results of evaluate().
-    std::vector<std::string> warnings{};         ///< Lines of members in this process.
   };
 
   backend() = default;
@@ -32,11 +32,11 @@ public:
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;
 
-  /// Completes what the session has to know: the processes that it keeps, and who leads them.
+  /// Completes the options of the session: its processes, their leader, the evaluations.
   virtual void describe(session_options& into) const = 0;
   /// Starts a process. Errors: io_failed.
   virtual result<process_started> start(process_name who) = 0;
-  /// Returns what has happened since the last call.
+  /// Returns the events since the last call.
   virtual news tick() = 0;
   /// Passes the report on, and returns the job's latest news.
   virtual std::optional<job_update> status(const observer_status& report) = 0;
@@ -58,11 +58,11 @@ public:
   virtual std::string summary(const run_statistics&) const { return {}; }
 };
 
-/// What a backend is made of.
+/// The parts of which a backend is made.
 struct backend_setup {
   plan& what; ///< The directories of its options have names. Outlives the backend.
-  const std::vector<std::string>& command;      ///< The words that the launcher was started with.
-  std::function<void(const std::string&)> note; ///< Takes lines for the user.
+  const std::vector<std::string>& command; ///< The words that the launcher was started with.
+  notice_sink tell;                        ///< Takes lines for the user while the backend is made.
 };
 /// Makes the backend of a plan. Throws run_failed.
 using backend_maker = std::function<std::unique_ptr<backend>(const backend_setup&)>;

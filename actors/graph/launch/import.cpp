@@ -150,7 +150,7 @@ result<void> read_files(plan& what) {
     const auto checksum = storage::detail::crc32c(std::as_bytes(std::span{read->values}));
     table.values_checksum = std::max<std::uint32_t>(checksum, 1); // 0 means no file.
     if (auto remark = remark_on_conversion(from->path, {&*read, 1}); !remark.empty())
-      what.remarks.push_back(std::move(remark));
+      what.notices.push_back({.text = std::move(remark)});
     what.given[i] = std::make_shared<const std::vector<float>>(std::move(read->values));
   }
   return {};

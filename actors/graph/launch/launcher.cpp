@@ -36,7 +36,7 @@ namespace troupe {
 
 namespace {
 
-/// What the launcher has of the process that it is in.
+/// The ties of a launcher to its process.
 struct launcher_place {
   /// Returns the signals that came, and lines on calls that became slow.
   std::function<end_watch::news(std::chrono::milliseconds)> wait;
@@ -105,7 +105,7 @@ public:
 private:
   void train(const backend_maker& make) {
     prepare_files();
-    backend_ = make({plan_, command_, [this](const std::string& line) { note(line); }});
+    backend_ = make({plan_, command_, [this](const notice& what) { tell(what); }});
     started_at_ = backend_->begun_at(started_at_);
     statistics_.job_started(started_at_);
     session_options options;
@@ -123,7 +123,9 @@ private:
   }
 
   void prepare_files() {
-    auto made = required(prepare_directories(plan_));
+    std::vector<notice> held; // Until there is a log.
+    auto made =
+      required(prepare_directories(plan_, [&](const notice& what) { held.push_back(what); }));
     locks_ = std::move(made.locks);
     if (made.keeps_logs) {
       console_.log_in_run_directory(options_, command_);
@@ -131,10 +133,10 @@ private:
     }
     if (options_.events_file)
       required(console_.log_events(*options_.events_file, command_));
-    for (const auto& remark : plan_.remarks)
-      note(remark);
-    for (const auto& remark : made.remarks)
-      note(remark);
+    for (const auto& each : plan_.notices)
+      tell(each);
+    for (const auto& each : held)
+      tell(each);
   }
 
   // -- while it runs --
@@ -150,9 +152,6 @@ private:
       take(each);
     for (auto& each : news.evaluated)
       take_evaluation(std::move(each));
-    for (const auto& line : news.warnings)
-      if (const auto& shown = session_->failed(); !shown || !shown->text.ends_with(line))
-        note(line);
     if (const auto latest = backend_->status(session_->report()))
       follow(*latest);
     take(time_passed{});
@@ -179,9 +178,9 @@ private:
 
   void follow_main_host(const job_spec& job) {
     if (const auto line = overruled(options_, job_, job); !line.empty())
-      note(line);
+      take(notice{.text = line});
     for (const auto& line : storage::option_differences(job, job_, "the main host's job"))
-      note(line);
+      take(notice{.text = line});
     job_ = job;
     statistics_.follow(job);
   }
@@ -263,7 +262,8 @@ private:
 
   time_point time() const { return backend_ ? backend_->now() : steady_now(); }
   void event(const job_event& what) { console_.event(what, time() - started_at_); }
-  void note(const std::string& text) { event(note_of(text)); }
+  /// Shows a notice before there is a session.
+  void tell(const notice& what) { event(note_of(what.text)); }
 
   plan plan_;
   run_options& options_ = plan_.options; ///< Directories get their names in a run.

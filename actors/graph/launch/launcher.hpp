@@ -1,4 +1,4 @@
-// Runs a job: asks a session what to do, has a backend do it, and shows the progress to the user.
+// Runs a job: a session decides, a backend carries out, and the user sees the progress.
 #pragma once
 
 #include "actors/graph/launch/backend.hpp"

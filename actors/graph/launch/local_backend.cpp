@@ -26,7 +26,12 @@ public:
     assert(false); // The session knows of no processes.
     return {errc::invalid_argument, "all members are in one process"};
   }
-  news tick() override { return {{}, evaluations_.take(), warnings_.take()}; }
+  news tick() override {
+    news fresh{{}, evaluations_.take()};
+    for (auto& each : notices_.take())
+      fresh.events.emplace_back(std::move(each));
+    return fresh;
+  }
   void kill(process_name) override { assert(false); }
   void end() override {}
 
@@ -38,9 +43,9 @@ protected:
   void begin(simulation* simulated) {
     local_.emplace(required(local_cluster::start(
       system_, what_, what_.options.checkpoint_directory,
-      [warnings = warnings_](log_level level, const std::string& line) {
-        if (level >= log_level::warn)
-          warnings.put(line);
+      [notices = notices_](const notice& what) {
+        if (what.level >= log_level::warn)
+          notices.put(what);
       },
       simulated)));
     observe(new_observer(), local_->client(system_), local_->coordinator(), true, !simulated);
@@ -51,7 +56,7 @@ protected:
   }
 
 private:
-  inbox<std::string> warnings_;
+  inbox<notice> notices_;
   std::optional<local_cluster> local_;
 };
 

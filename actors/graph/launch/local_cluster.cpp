@@ -20,11 +20,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Fills in the options of servers that the plan has. `log` takes the lines of all servers.
-void take_fields(const plan& what, const log_sink& log, server_options& how) {
-  how.log = [log, who = to_string(process_of(how.self))](log_level level, const std::string& text) {
-    log(level, who + ": " + text);
+/// Returns a log whose lines are notices. `member`: empty where the lines name it. `tell` may be
+/// null.
+log_sink log_of(const std::string& member, const notice_sink& tell) {
+  return [tell, member](log_level level, const std::string& text) {
+    if (tell)
+      tell({level, {}, member, text});
   };
+}
+
+/// Returns a sink for notices of the member. `tell` may be null.
+notice_sink notices_of(const std::string& member, const notice_sink& tell) {
+  return [tell, member](notice what) {
+    what.member = member;
+    if (tell)
+      tell(what);
+  };
+}
+
+/// Fills in the options of servers that the plan has.
+void take_fields(const plan& what, const notice_sink& tell, server_options& how) {
+  const auto member = to_string(process_of(how.self));
+  how.log = log_of(member, tell);
+  how.waits = notices_of(member, tell);
   how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
   how.given = what.given;
@@ -62,7 +80,7 @@ private:
 
 result<local_cluster> local_cluster::start(caf::actor_system& system, const plan& what,
                                            std::optional<std::filesystem::path> checkpoints,
-                                           log_sink log, simulation* simulated) {
+                                           notice_sink tell, simulation* simulated) {
   const auto& options = what.options;
   const auto& job = what.job;
   local_cluster made;
@@ -76,7 +94,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
   setup.scrub_interval = options.servers.scrub_interval;
-  setup.log = log;
+  setup.log = log_of("", tell);
   checkpointer coordinator_files;
   if (checkpoints) {
     auto store = storage::coordinator_store::open(*checkpoints);
@@ -92,7 +110,6 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
     return coordinator.error();
   made.coordinator_ = *coordinator;
   const auto connect = made.coordinator();
-  const auto tell = log ? std::move(log) : [](log_level, const std::string&) {};
   const auto identity = [](role as, std::uint32_t index) {
     return member_id{as, index, {draw_random()}};
   };
@@ -124,7 +141,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   worker_setup setup_of_workers{.system = system,
                                 .what = what,
                                 .job = job,
-                                .log = tell,
+                                .log = log_of("", tell),
                                 .connector_of = [connect](const member_id&) { return connect; }};
   if (simulated)
     setup_of_workers.step_times = [simulated](std::chrono::milliseconds longer) {

@@ -7,7 +7,7 @@
 #include "actors/roles/server/hogwild.hpp"
 #include "actors/roles/server/server_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
-#include "base/log.hpp"
+#include "base/notice.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -20,14 +20,14 @@ namespace troupe {
 /// The roles of a job. Lifetime: its actors end with the job, or with the destructor.
 class local_cluster {
 public:
-  /// Starts all roles. `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's
-  /// events, and warnings of stages and keepers, on any thread. `simulated`: runs the actors, and
+  /// Starts all roles. `checkpoints`: nullopt: the job keeps none. `tell`: takes the log
+  /// lines of all members as notices, on any thread; may be null. `simulated`: runs the actors, and
   /// outlives this; null: threads run them. Requires: with `simulated` no checkpoints, and not
   /// hogwild.
   /// Errors: io_failed, in_use from the coordinator's store.
   static result<local_cluster> start(caf::actor_system& system, const plan& what,
-                                     std::optional<std::filesystem::path> checkpoints, log_sink log,
-                                     simulation* simulated = nullptr);
+                                     std::optional<std::filesystem::path> checkpoints,
+                                     notice_sink tell, simulation* simulated = nullptr);
   local_cluster(local_cluster&&) = default;
   local_cluster& operator=(local_cluster&&) = delete;
   ~local_cluster();

@@ -31,13 +31,11 @@ public:
         certificates_(required(load_certificates(options_))),
         children_({.command = setup.command, .run_directory = options_.run_directory}) {
     if (options_.join)
-      setup.note("connecting to " + to_string(*options_.join) + " ...");
-    auto place = required(choose_place(setup.what));
+      setup.tell({.text = "connecting to " + to_string(*options_.join) + " ..."});
+    auto place = required(choose_place(setup.what, setup.tell));
     cluster_ = std::move(place.cluster);
     listener_ = place.listener;
     required(check_addresses(certificates_, options_, cluster_));
-    for (const auto& remark : place.remarks)
-      setup.note(remark);
     required(write_cluster_file(options_.run_directory, cluster_));
     begin();
   }

@@ -55,18 +55,18 @@ struct process_voice {
               .takes_output = true}} {}
 
   /// Ends the process, and tells the launcher why.
-  [[noreturn]] void end_as(notice_kind kind, const std::string& why) const {
+  [[noreturn]] void end_as(word_kind kind, const std::string& why) const {
     const auto text = with_limits(why);
     notices.tell(kind, text);
     log()(log_level::fatal, text);
     std::fflush(nullptr);
     _exit(EXIT_FAILURE);
   }
-  [[noreturn]] void give_up(const std::string& why) const { end_as(notice_kind::hopeless, why); }
+  [[noreturn]] void give_up(const std::string& why) const { end_as(word_kind::hopeless, why); }
 
   /// Ends the process, as its work is over: the coordinator has told it to end.
   [[noreturn]] void end() const {
-    notices.tell(notice_kind::dismissed);
+    notices.tell(word_kind::dismissed);
     log()(log_level::info, "ends");
     std::fflush(nullptr);
     _exit(EXIT_SUCCESS);
@@ -76,20 +76,21 @@ struct process_voice {
   log_sink log() const {
     return [to = notices, into = file](log_level level, const std::string& text) {
       if (const auto written = into.write(level, text); !written)
-        to.say("log", written.error().text + "; it would say: " + text);
+        to.say({level, "log", {}, written.error().text + "; it would say: " + text});
     };
   }
   /// Returns a function for work that is done. It tells the launcher once. If the pipe is full, the
   /// next call tries again, as an actor must not wait.
   std::function<void()> works() const {
     return [to = notices, told = std::make_shared<std::atomic<bool>>(false)] {
-      if (!told->load() && to.try_to_tell(notice_kind::works))
+      if (!told->load() && to.try_to_tell(word_kind::works))
         told->store(true);
     };
   }
   notice_sink waits() const {
-    return [to = notices](const std::string& topic, const std::string& text) {
-      to.say(topic, with_limits(text));
+    return [to = notices](notice what) {
+      what.text = with_limits(what.text);
+      to.say(what);
     };
   }
 
@@ -161,7 +162,7 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_as(who.role == role::coordinator ? notice_kind::deposed : notice_kind::hopeless,
+      voice.end_as(who.role == role::coordinator ? word_kind::deposed : word_kind::hopeless,
                    why.text);
     log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
@@ -191,7 +192,9 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
       {etcd_of(options, checkpoints),
        name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()),
        [log = self.log](const std::string& what) { log(log_level::info, what); },
-       [&self](const std::string& what) { self.waits("etcd", what); }});
+       [&self](const std::string& what) {
+         self.waits({log_level::warn, "etcd", {}, what});
+       }});
     if (!store)
       self.voice.give_up(store.error().text);
     return *std::move(store);
@@ -230,8 +233,8 @@ void run_coordinator_process(child_process& self, run_options options, int inher
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpointing.keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
-    self.voice.end_as(service.error().code == errc::fenced ? notice_kind::deposed
-                                                           : notice_kind::hopeless,
+    self.voice.end_as(service.error().code == errc::fenced ? word_kind::deposed
+                                                           : word_kind::hopeless,
                       service.error().text);
   self.links.serve_coordinator(*service);
   if (auto listening = self.links.listen_on(inherited); !listening)

@@ -1,10 +1,10 @@
 // Runs a process of a cluster: one role, given by its command line and the launcher's cluster file.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/processes/child_command.hpp"
-#include "actors/notice_sink.hpp"
 #include "base/log.hpp"
 
 #include <functional>

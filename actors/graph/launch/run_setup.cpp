@@ -86,25 +86,25 @@ result<void> check_epochs(const storage::manifest& newest, const job_spec& job) 
 
 /// Adds a line for each difference between a checkpoint's job and this one that --resume accepts.
 void remark_on_origin(const storage::manifest& newest, const job_spec& job,
-                      std::vector<std::string>& remarks) {
+                      const notice_sink& tell) {
   const auto name = fmt::format("checkpoint {}", newest.checkpoint);
   if (newest.job.files_checksum == 0 && job.files_checksum != 0)
-    remarks.push_back(name
-                      + " has no checksum of the files that the program reads: this run goes "
-                        "on as if they were the same");
+    tell({.text = name
+                  + " has no checksum of the files that the program reads: this run goes on as if "
+                    "they were the same"});
   for (auto& line : storage::option_differences(newest.job, job, name))
-    remarks.push_back(std::move(line));
+    tell({.text = std::move(line)});
 }
 
 result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
-                          std::vector<std::string>& remarks) {
+                          const notice_sink& tell) {
   const auto found = storage::newest_good(checkpoints, job);
   if (!found)
     return found.error();
   if (found->newest) {
     for (const auto& refused : found->refused)
-      remarks.push_back(refused.text);
-    remark_on_origin(*found->newest, job, remarks);
+      tell({.text = refused.text});
+    remark_on_origin(*found->newest, job, tell);
     return check_epochs(*found->newest, job);
   }
   const auto count = found->refused.size();
@@ -143,7 +143,7 @@ std::set<role> roles_here(const run_options& options) {
 
 /// Prepares directories that have names. After an error `made` has the locks taken so far.
 result<void> prepare_named(run_options& options, const job_spec& job, const given_values& given,
-                           prepared_directories& made) {
+                           const notice_sink& tell, prepared_directories& made) {
   const bool needs_run_directory = options.needs_run_directory();
   const std::filesystem::path run = options.run_directory;
   if (needs_run_directory)
@@ -154,7 +154,7 @@ result<void> prepare_named(run_options& options, const job_spec& job, const give
   if (!options.checkpoint_directory && needs_run_directory) {
     options.checkpoint_directory = run / "checkpoints";
     if (options.mode() != run_mode::processes)
-      made.remarks.push_back("checkpoints in " + *options.checkpoint_directory);
+      tell({.text = "checkpoints in " + *options.checkpoint_directory});
   }
   if (!options.checkpoint_directory)
     return {};
@@ -179,13 +179,13 @@ result<void> prepare_named(run_options& options, const job_spec& job, const give
     if (!imported)
       return imported.error();
     if (!imported->empty())
-      made.remarks.push_back(*std::move(imported));
+      tell({.text = *std::move(imported)});
   } else if (!given.empty() && !options.resume) {
     if (auto written = write_first_checkpoint(checkpoints, job, given); !written)
       return written.error();
   }
   if (options.resume)
-    if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
+    if (auto fits = check_resume(checkpoints, job, tell); !fits)
       return fits.error();
   return {};
 }
@@ -219,7 +219,7 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
   return {};
 }
 
-result<prepared_directories> prepare_directories(plan& what) {
+result<prepared_directories> prepare_directories(plan& what, const notice_sink& tell) {
   auto& options = what.options;
   const auto& job = what.job;
   auto& run = options.run_directory;
@@ -230,7 +230,7 @@ result<prepared_directories> prepare_directories(plan& what) {
   prepared_directories made;
   made.keeps_logs = options.mode() == run_mode::processes;
   if (auto remark = remark_on_compression(options, job); !remark.empty())
-    made.remarks.push_back(std::move(remark));
+    tell({.text = std::move(remark)});
   if (run.empty()) {
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", what.program,
                       fmt::localtime(std::time(nullptr)), getpid());
@@ -244,7 +244,8 @@ result<prepared_directories> prepare_directories(plan& what) {
   if (made.keeps_logs && !options.events_file)
     options.events_file = (std::filesystem::path{run} / "events.jsonl").string();
   // Members of this process get the first values themselves.
-  auto prepared = prepare_named(options, job, made.keeps_logs ? what.given : given_values{}, made);
+  auto prepared =
+    prepare_named(options, job, made.keeps_logs ? what.given : given_values{}, tell, made);
   if (prepared)
     prepared = begin_recording(options, job);
   if (prepared)
@@ -261,7 +262,7 @@ static std::filesystem::path checkpoints_of_joined(const run_options& options) {
     std::filesystem::path{options.run_directory} / "checkpoints"));
 }
 
-result<prepared_place> choose_place(const plan& what) {
+result<prepared_place> choose_place(const plan& what, const notice_sink& tell) {
   const auto& options = what.options;
   prepared_place made;
   made.cluster = cluster_file_of(what);
@@ -296,19 +297,19 @@ result<prepared_place> choose_place(const plan& what) {
   if (options.etcd)
     for (const auto& each : options.etcd->endpoints)
       if (!is_loopback(each))
-        made.remarks.push_back("etcd at " + to_string(each)
-                               + " without encryption: only for networks that you trust");
+        tell({.text = "etcd at " + to_string(each)
+                      + " without encryption: only for networks that you trust"});
   const bool means_this_host =
     where.host == "127.0.0.1" || where.host == "::1" || where.host == "localhost";
   if (is_loopback(cluster.coordinator) && !means_this_host)
-    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
-                           + ", which no other host can reach: give --listen the address that "
-                             "other hosts use");
+    tell({.text = "listening on " + to_string(cluster.coordinator)
+                  + ", which no other host can reach: give --listen the address that "
+                    "other hosts use"});
   if (!is_loopback(where))
-    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
-                           + (options.tls_directory
-                                ? ", encrypted"
-                                : " without encryption: only for networks that you trust"));
+    tell({.text =
+            "listening on " + to_string(cluster.coordinator)
+            + (options.tls_directory ? ", encrypted"
+                                     : " without encryption: only for networks that you trust")});
   return made;
 }
 

@@ -4,6 +4,7 @@
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/transport/streams/tls_context.hpp"
+#include "base/notice.hpp"
 #include "base/system/directory_lock.hpp"
 #include "serialization/job.hpp"
 
@@ -23,7 +24,6 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
 
 struct prepared_directories {
   std::vector<storage::directory_lock> locks; ///< Locks of the run and checkpoint directories.
-  std::vector<std::string> remarks;           ///< Lines for the user.
   bool keeps_logs = false;                    ///< The run directory has logs of the members.
 };
 
@@ -38,10 +38,11 @@ result<void> check_run(const plan& what);
 
 /// Makes and locks the directories, and fills in their names and that of the file of events in the
 /// plan's options. Checks that the checkpoints fit --resume, writes the checkpoint of --import or,
-/// where there are any, of the values that tables begin with, and begins --record.
+/// where there are any, of the values that tables begin with, and begins --record. `tell`: takes
+/// lines for the user.
 /// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
 /// new run directory remains after an error.
-result<prepared_directories> prepare_directories(plan& what);
+result<prepared_directories> prepare_directories(plan& what, const notice_sink& tell);
 
 /// Returns the job's place in etcd. Its name there is the path of its checkpoint directory, unless
 /// the user gave one.
@@ -53,13 +54,12 @@ std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t p
 /// The place of the job's coordinator, and the instructions to the processes of this host.
 struct prepared_place {
   cluster_file cluster;
-  int listener = -1;                     ///< The coordinator's socket; -1: another host has it.
-  std::vector<std::string> remarks = {}; ///< Lines for the user.
+  int listener = -1; ///< The coordinator's socket; -1: another host has it.
 };
 
 /// Opens the coordinator's socket, or finds the way to the coordinator that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
-result<prepared_place> choose_place(const plan& what);
+result<prepared_place> choose_place(const plan& what, const notice_sink& tell);
 
 /// Checks that the checkpoint directory of servers of this host is the one of the main host, whose
 /// storage::directory_mark() is `mark`. Errors: invalid_argument.

@@ -54,11 +54,11 @@ void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
         if (line.starts_with(own))
           line.replace(0, own.size(), "the ");
         log(log_level::warn, line);
-        waits("call", line);
+        waits({log_level::warn, "call", {}, line});
         is_told = true;
       }
       if (is_told && !calls.longest(patience)) {
-        waits("call", "");
+        waits({log_level::warn, "call", {}, ""});
         is_told = false;
       }
       each_look();

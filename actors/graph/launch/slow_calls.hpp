@@ -1,7 +1,7 @@
 // Finds calls of the program's code that do not return, and tells of them.
 #pragma once
 
-#include "actors/notice_sink.hpp"
+#include "base/notice.hpp"
 #include "actors/protocol/process_name.hpp"
 #include "base/clock.hpp"
 #include "base/log_sink.hpp"

@@ -84,7 +84,7 @@ std::vector<session_event> child_processes::tick() {
       ended.emplace_back(who, *status);
   std::vector<session_event> events;
   for (auto& each : pipe_.read()) // All that ended processes have written, too.
-    events.emplace_back(std::move(each));
+    std::visit([&](auto& line) { events.emplace_back(std::move(line)); }, each);
   for (const auto& [who, status] : ended) {
     const auto found = children_.extract(who);
     events.emplace_back(process_ended{who, end_of(who, found.mapped(), status)});

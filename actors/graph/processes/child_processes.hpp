@@ -1,5 +1,5 @@
-// Starts the processes of one host, sees them end (waitpid: certain and at once), and reads what
-// they tell. Decides nothing: actors/protocol/session does. No actors, no threads.
+// Starts the processes of one host, sees them end (waitpid: certain and at once), and reads their
+// lines. Decides nothing: actors/protocol/session does. No actors, no threads.
 #pragma once
 
 #include "actors/graph/processes/notice_pipe.hpp"
@@ -39,8 +39,8 @@ public:
   /// Starts a process. `inherited`: a descriptor that the child keeps open, or -1. Errors:
   /// io_failed. Requires: it does not run.
   result<process_started> start(process_name who, int inherited);
-  /// Returns what processes told and which ones ended since the last call. What a process told
-  /// comes before its end.
+  /// Returns the lines and the ends of processes since the last call. The lines of a process come
+  /// before its end.
   std::vector<session_event> tick();
   /// Sends SIGKILL, if the process runs.
   void kill(process_name who);

@@ -24,9 +24,9 @@ constexpr std::size_t topic_bytes_max = 100;
 static_assert(4 * text_max + topic_bytes_max + 100 < PIPE_BUF);
 /// Most reads in one call, so that a process that always writes does not hold up the launcher.
 constexpr int reads_max = 16;
-/// The word in the place of a topic, for a notice without one.
+/// The word in the place of a topic, for a line without one.
 constexpr std::string_view no_topic = "-";
-/// Attempts to write a notice into a full pipe, each after a wait of `room_wait_ms` at most.
+/// Attempts to write a line into a full pipe, each after a wait of `room_wait_ms` at most.
 constexpr int attempts_max = 10;
 constexpr int room_wait_ms = 100;
 
@@ -43,37 +43,46 @@ bool take_number(std::string_view& line, std::uint32_t& number) {
   return taken.has_value();
 }
 
-std::optional<notice> parse_notice(std::string_view line) {
+/// Returns the line of a kind: 0 for a notice, else the kind of the word plus 1.
+std::string line_of(process_name from, int kind, std::string_view topic, const std::string& text) {
+  return fmt::format("{} {} {} {} {}\n", static_cast<int>(from.role), from.index, kind,
+                     topic.empty() ? no_topic : topic.substr(0, topic_bytes_max),
+                     printable(text, text_max));
+}
+
+std::optional<told> parse_line(std::string_view line) {
   std::uint32_t as = 0, kind = 0;
-  notice what;
-  if (!take_number(line, as) || !take_number(line, what.from.index) || !take_number(line, kind)
-      || as > static_cast<unsigned>(role::worker) || kind > static_cast<unsigned>(notice_kind_max))
+  process_name from;
+  if (!take_number(line, as) || !take_number(line, from.index) || !take_number(line, kind)
+      || as > static_cast<unsigned>(role::worker)
+      || kind > static_cast<unsigned>(word_kind_max) + 1)
     return std::nullopt;
-  what.from.role = static_cast<role>(as);
-  what.kind = static_cast<notice_kind>(kind);
+  from.role = static_cast<role>(as);
   const auto topic = take_word(line);
   if (topic.empty())
     return std::nullopt;
-  what.topic = topic == no_topic ? "" : topic;
-  what.text = line;
-  return what;
+  if (kind > 0)
+    return process_word{from, static_cast<word_kind>(kind - 1), std::string{line}};
+  return notice{log_level::warn, topic == no_topic ? "" : std::string{topic}, to_string(from),
+                std::string{line}};
 }
 
 } // namespace
 
-std::string encode(const notice& what) {
-  const auto topic = what.topic.empty() ? no_topic : std::string_view{what.topic};
-  return fmt::format("{} {} {} {} {}\n", static_cast<int>(what.from.role), what.from.index,
-                     static_cast<int>(what.kind), topic.substr(0, topic_bytes_max),
-                     printable(what.text, text_max));
+std::string encode(process_name from, const notice& what) {
+  return line_of(from, 0, what.topic, what.text);
 }
 
-std::vector<notice> notice_reader::read(std::string_view bytes) {
+std::string encode(const process_word& what) {
+  return line_of(what.from, static_cast<int>(what.kind) + 1, {}, what.text);
+}
+
+std::vector<told> notice_reader::read(std::string_view bytes) {
   rest_ += bytes;
-  std::vector<notice> all;
+  std::vector<told> all;
   std::size_t begin = 0;
   for (auto end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
-    if (auto what = parse_notice(std::string_view{rest_}.substr(begin, end - begin)))
+    if (auto what = parse_line(std::string_view{rest_}.substr(begin, end - begin)))
       all.push_back(*std::move(what));
     begin = end + 1;
   }
@@ -94,8 +103,8 @@ notice_pipe::~notice_pipe() {
       close(end);
 }
 
-std::vector<notice> notice_pipe::read() {
-  std::vector<notice> all;
+std::vector<told> notice_pipe::read() {
+  std::vector<told> all;
   if (ends_[0] < 0)
     return all;
   std::array<char, PIPE_BUF> bytes{};
@@ -115,21 +124,18 @@ notice_writer::notice_writer(int descriptor, process_name self)
     fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
 }
 
-bool notice_writer::send(const notice& what) const {
-  const auto line = encode(what);
+bool notice_writer::send(const std::string& line) const {
   // The launcher keeps the reading end as long as it lives, and this process ends with it.
   return descriptor_ < 0 || write(descriptor_, line.data(), line.size()) > 0;
 }
 
-void notice_writer::say(const std::string& topic, const std::string& text) const {
-  (void)send({self_, notice_kind::waits, topic, text});
+void notice_writer::say(const notice& what) const { (void)send(encode(self_, what)); }
+
+bool notice_writer::try_to_tell(word_kind kind, const std::string& text) const {
+  return send(encode(process_word{self_, kind, text}));
 }
 
-bool notice_writer::try_to_tell(notice_kind kind, const std::string& text) const {
-  return send({self_, kind, {}, text});
-}
-
-void notice_writer::tell(notice_kind kind, const std::string& text) const {
+void notice_writer::tell(word_kind kind, const std::string& text) const {
   for (int i = 0; i < attempts_max && !try_to_tell(kind, text); ++i) {
     pollfd room{descriptor_, POLLOUT, 0};
     poll(&room, 1, room_wait_ms);

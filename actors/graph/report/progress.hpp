@@ -66,7 +66,7 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
 /// Returns the snapshot in one line, without processes and colour. Members that have finished their
 /// work count as active; coordinators do not count.
 std::string render_line(const progress_snapshot& snapshot);
-/// Returns what render_line() says as an event.
+/// Returns the figures of render_line() as an event.
 job_event event_of(const progress_snapshot& snapshot);
 
 /// Writes progress to one stream. Thread safety: for one thread. Each update is a single write,

@@ -85,7 +85,7 @@ public:
   progress_snapshot snapshot(time_point now) const;
   std::optional<evaluation_result> last_evaluation() const;
 
-  /// Returns what trainers, stages and keepers counted, by name.
+  /// Returns the counts of trainers, stages and keepers, by name.
   std::map<std::string, std::uint64_t> counts() const;
 
   /// Returns the report. Keys: command, nodes, sync, optimizer, workers, servers, seed, epochs,

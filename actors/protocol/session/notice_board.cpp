@@ -1,9 +1,11 @@
 #include "actors/protocol/session/notice_board.hpp"
 
+#include "actors/protocol/process_name.hpp"
+
 namespace troupe {
 
 void notice_board::take(const notice& what, time_point now) {
-  auto& mine = entries_[{what.from, what.topic}];
+  auto& mine = entries_[{what.member, what.topic}];
   if (what.text.empty())
     mine.told.clear();
   if (mine.text == what.text)
@@ -12,9 +14,9 @@ void notice_board::take(const notice& what, time_point now) {
   mine.changed_at = now;
 }
 
-void notice_board::forget(process_name who) {
+void notice_board::forget(const std::string& member) {
   for (auto& [key, each] : entries_)
-    if (key.first == who && each.text == each.told) // Untold notices are kept.
+    if (key.first == member && each.text == each.told) // Untold notices are kept.
       each.text = each.told = "";
 }
 
@@ -35,7 +37,7 @@ std::vector<std::string> notice_board::lines(time_point now) {
     std::vector<std::string> who;
     for (auto& [key, each] : entries_)
       if (each.text == text && is_due(each, now)) {
-        who.push_back(to_string(key.first));
+        who.push_back(key.first);
         each.told = text;
         each.told_at = now;
       }

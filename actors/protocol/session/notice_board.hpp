@@ -1,8 +1,8 @@
-// Decides which notices of a host's processes become lines on the console, and when.
+// Decides which notices of members become lines on the console, and when.
 #pragma once
 
-#include "actors/protocol/session/notice.hpp"
 #include "base/clock.hpp"
+#include "base/notice.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -17,32 +17,33 @@ namespace troupe {
 struct notice_board_options {
   /// Time that a notice waits for others with the same text, which then share its line.
   std::chrono::milliseconds together{300};
-  /// The least time between two lines on one topic of one process; notices between them are lost.
+  /// The least time between two lines on one topic of one member; notices between them are lost.
   std::chrono::milliseconds pause{5000};
-  /// The most lines in a second, of all processes together.
+  /// The most lines in a second, of all members together.
   std::size_t rate_max = 5;
 };
 
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) a notice whose wait goes on, with the same text, becomes one line.
+/// (1) a notice that still holds, with the same text, becomes one line.
 /// (2) in no second are there more than rate_max lines; a notice that had to wait is told later, if
 ///     it still holds.
 class notice_board {
 public:
   explicit notice_board(notice_board_options options = {}) : options_(options) {}
 
+  /// Takes a notice that has a topic.
   void take(const notice& what, time_point now);
-  /// Says that the process has ended, and with it all its waits.
-  void forget(process_name who);
+  /// Says that the member has ended, and with it all that its notices told of.
+  void forget(const std::string& member);
   /// Returns the lines that are due.
   std::vector<std::string> lines(time_point now);
 
 private:
   struct entry {
-    std::string text; ///< Empty: the wait is over.
-    std::string told; ///< The text of its last line; empty: none, or the wait was over since.
+    std::string text; ///< Empty: the matter is over.
+    std::string told; ///< The text of its last line; empty: none, or it was over since.
     time_point changed_at{0};
     std::optional<time_point> told_at;
   };
@@ -50,8 +51,8 @@ private:
   bool is_due(const entry& of, time_point now) const;
 
   notice_board_options options_;
-  std::map<std::pair<process_name, std::string>, entry> entries_; ///< By process and topic.
-  std::vector<time_point> told_at_;                               ///< Lines of the last second.
+  std::map<std::pair<std::string, std::string>, entry> entries_; ///< By member and topic.
+  std::vector<time_point> told_at_;                              ///< Lines of the last second.
 };
 
 } // namespace troupe

@@ -96,11 +96,11 @@ void process_table::remove(process_name who) {
   processes_.erase(who);
 }
 
-void process_table::told(const notice& what) {
+void process_table::told(const process_word& what) {
   const auto from = processes_.find(what.from);
   if (from == processes_.end())
     return;
-  if (what.kind == notice_kind::works)
+  if (what.kind == word_kind::works)
     from->second.rules.worked();
   else
     from->second.said = what;
@@ -120,19 +120,19 @@ std::optional<process_loss> process_table::ended(process_name who, const process
   assert(what.runs);
   what.runs = false;
   const auto said = std::exchange(what.said, std::nullopt);
-  const auto was_said = [&](notice_kind kind) { return said && said->kind == kind; };
-  if (was_said(notice_kind::hopeless)) {
+  const auto was_said = [&](word_kind kind) { return said && said->kind == kind; };
+  if (was_said(word_kind::hopeless)) {
     const auto name = to_string(who);
     failed_ = failure{errc::job_failed,
                       said->text.starts_with(name) ? said->text : name + ": " + said->text};
     return std::nullopt;
   }
   const bool killed_by_9 = end.how == process_end::kind::signalled && end.number == SIGKILL;
-  const auto cause = what.killed_at                     ? end_cause::killed
-                     : was_said(notice_kind::deposed)   ? end_cause::deposed
-                     : was_said(notice_kind::dismissed) ? end_cause::dismissed
-                     : killed_by_9                      ? end_cause::sigkill
-                                                        : end_cause::crash;
+  const auto cause = what.killed_at                   ? end_cause::killed
+                     : was_said(word_kind::deposed)   ? end_cause::deposed
+                     : was_said(word_kind::dismissed) ? end_cause::dismissed
+                     : killed_by_9                    ? end_cause::sigkill
+                                                      : end_cause::crash;
   const bool may_end = winding_down_ || leaving_.contains(who);
   const auto how =
     cause == end_cause::deposed ? said->text : text_of(end, what.killed_at.has_value());

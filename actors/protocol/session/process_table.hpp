@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/protocol/process_name.hpp"
-#include "actors/protocol/session/notice.hpp"
 #include "actors/protocol/session/process_plan.hpp"
+#include "actors/protocol/session/process_word.hpp"
 #include "actors/protocol/session/restart_rules.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -67,8 +67,7 @@ public:
   void remove(process_name who);
   /// Returns whether the process ever ran.
   bool has_run(process_name who) const { return processes_.at(who).has_run; }
-  /// Takes what a process tells, other than that it waits.
-  void told(const notice& what);
+  void told(const process_word& what);
   /// Takes note that the process is being killed on purpose. Errors: invalid_argument if it does
   /// not run.
   result<void> killed(process_name who, time_point now);
@@ -102,8 +101,8 @@ private:
     incarnation_id incarnation{};
     std::optional<time_point> killed_at{};
     std::optional<time_point> start_at{};
-    std::optional<notice> said{}; ///< Why it ends.
-    bool left_out = false;        ///< It is not started again, and the job goes on.
+    std::optional<process_word> said{}; ///< Why it ends.
+    bool left_out = false;              ///< It is not started again, and the job goes on.
   };
 
   void end_restarts(process_name who, process& what, const std::string& why);

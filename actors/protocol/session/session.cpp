@@ -58,7 +58,7 @@ void session::on(const process_not_started& what) {
   processes_.remove(what.who);
   if (what.who.role == role::server && added_.erase(what.who.index) > 0) {
     options_.servers_elsewhere.insert(what.who.index);
-    note(what.why.text);
+    say(note_of(what.why.text));
     return;
   }
   failure_ = what.why;
@@ -66,7 +66,7 @@ void session::on(const process_not_started& what) {
 }
 
 void session::on(const process_ended& what) {
-  notices_.forget(what.who);
+  notices_.forget(to_string(what.who));
   if (const auto loss = processes_.ended(what.who, what.how, now_))
     lose(*loss);
 }
@@ -99,16 +99,19 @@ void session::lose(const process_loss& what) {
     report_.deaths.erase(report_.deaths.begin(), report_.deaths.end() - deaths_max);
 }
 
+void session::on(const process_word& what) { processes_.told(what); }
+
 void session::on(const notice& what) {
-  if (what.kind == notice_kind::waits)
-    notices_.take(what, now_);
-  else
-    processes_.told(what);
+  if (!what.topic.empty())
+    return notices_.take(what, now_);
+  const auto line = what.member.empty() ? what.text : what.member + ": " + what.text;
+  if (!failure_ || !failure_->text.ends_with(line)) // Else the end of the run tells it.
+    say(note_of(line));
 }
 
 void session::kill(process_name who) {
   if (const auto possible = processes_.killed(who, now_); !possible)
-    note(possible.error().text);
+    say(note_of(possible.error().text));
   else
     effects_.push_back(kill_effect{who});
 }

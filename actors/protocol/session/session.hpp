@@ -1,17 +1,17 @@
-// Decides what a launcher does while it runs a job: which processes start, end and start again,
-// what the user reads, what is evaluated, and when the run is over, with which status.
+// Decides for a launcher that runs a job: which processes start and start again, which lines the
+// user reads, which parameters are evaluated, and when the run is over, with which status.
 #pragma once
 
 #include "actors/protocol/session/coordinator_watch.hpp"
 #include "actors/protocol/session/evaluation_plan.hpp"
 #include "actors/protocol/session/hung_processes.hpp"
 #include "actors/protocol/session/job_update.hpp"
-#include "actors/protocol/session/notice.hpp"
 #include "actors/protocol/session/notice_board.hpp"
 #include "actors/protocol/session/process_plan.hpp"
 #include "actors/protocol/session/process_table.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/notice.hpp"
 #include "serialization/job_event.hpp"
 #include "serialization/messages.hpp"
 
@@ -76,8 +76,8 @@ struct stop_asked {
 struct time_passed {};
 
 using session_event =
-  std::variant<process_started, process_not_started, process_ended, notice, job_update,
-               epoch_evaluated, file_written, stop_asked, time_passed>;
+  std::variant<process_started, process_not_started, process_ended, process_word, notice,
+               job_update, epoch_evaluated, file_written, stop_asked, time_passed>;
 
 // -- effects --
 
@@ -97,7 +97,7 @@ struct evaluate_effect {
 struct trained_effect {
   bool exports = false;
 };
-/// Say this to the user, and write it down.
+/// Show this to the user, and write it down.
 struct say_effect {
   job_event what;
 };
@@ -148,6 +148,7 @@ private:
   void on(const process_started& what);
   void on(const process_not_started& what);
   void on(const process_ended& what);
+  void on(const process_word& what);
   void on(const notice& what);
   void on(const job_update& what);
   void on(const epoch_evaluated& what);
@@ -156,7 +157,6 @@ private:
   void on(const time_passed& what);
 
   void say(job_event what) { effects_.push_back(say_effect{std::move(what)}); }
-  void note(const std::string& text) { say(note_of(text)); }
   void lose(const process_loss& what);
   void kill(process_name who);
   void kill_planned();

@@ -71,7 +71,7 @@ link_dispatcher::link_dispatcher(caf::actor_system& system, hello self, acceptor
     write_log(why.empty() ? log_level::info : log_level::warn,
               why.empty() ? "accepts connections again" : why);
     if (waits_)
-      waits_("accept", why);
+      waits_({log_level::warn, "accept", {}, why});
   };
   transport_ =
     std::make_unique<troupe::transport>(std::move(self), std::move(events), std::move(options));
@@ -87,7 +87,7 @@ void link_dispatcher::tell(const std::vector<reach_notice>& all) const {
     if (!text.empty())
       write_log(log_level::warn, text);
     if (waits_)
-      waits_("reach-" + address, text);
+      waits_({log_level::warn, "reach-" + address, {}, text});
   }
 }
 

@@ -2,10 +2,10 @@
 // actors/roles/links use it.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/protocol/worker/flow_control.hpp"
 #include "actors/inline_executor.hpp"
 #include "actors/kv.hpp"
-#include "actors/notice_sink.hpp"
 #include "actors/roles/links/unreached_peers.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/log.hpp"

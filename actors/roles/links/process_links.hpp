@@ -3,9 +3,9 @@
 // actors on both sides do not notice the link.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/protocol/worker/flow_control.hpp"
 #include "actors/kv.hpp"
-#include "actors/notice_sink.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/log.hpp"
 

@@ -266,7 +266,7 @@ void replica_runner::saved(const save_id& id, const result<checkpoint_part>& don
   if (!done) // The state kept before is still there.
     log(log_level::warn, why);
   if (const auto& waits = context_->options.waits)
-    waits("kept-" + std::to_string(host_.shard().value), why);
+    waits({log_level::warn, "kept-" + std::to_string(host_.shard().value), {}, why});
 }
 
 void replica_runner::run(write_effect& effect, host_effects& more) {

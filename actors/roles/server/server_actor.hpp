@@ -3,9 +3,9 @@
 // passes them on, answers pulls, and hands cuts to its checkpointer.
 #pragma once
 
+#include "base/notice.hpp"
 #include "actors/checkpointer.hpp"
 #include "actors/kv.hpp"
-#include "actors/notice_sink.hpp"
 #include "actors/protocol/chain.hpp"
 #include "actors/protocol/server/shard.hpp"
 #include "actors/roles/server/trace_recorder.hpp"

@@ -445,9 +445,9 @@ TEST_CASE("a_rank_that_does_not_come_is_told_of_while_it_is_waited_for") {
   std::mutex mutex;
   std::vector<std::pair<std::string, std::string>> told;
   std::atomic<bool> is_told{false};
-  options.waits = [&](const std::string& topic, const std::string& text) {
+  options.waits = [&](const notice& what) {
     const std::lock_guard lock{mutex};
-    told.emplace_back(topic, text);
+    told.emplace_back(what.topic, what.text);
     is_told = true;
     is_told.notify_all();
   };

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 run_result train(run_options options, const gradient_function& what,
-                 std::optional<std::filesystem::path> checkpoints = {}, log_sink log = {}) {
+                 std::optional<std::filesystem::path> checkpoints = {}, notice_sink tell = {}) {
   actor_config config;
   caf::actor_system system{config};
   options.checkpoint_directory = checkpoints;
@@ -33,7 +33,7 @@ run_result train(run_options options, const gradient_function& what,
   const auto& job = tiny.job;
   std::promise<run_result> end;
   auto coming = end.get_future();
-  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), std::move(log));
+  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), std::move(tell));
   REQUIRE(cluster);
   const auto store = cluster->client(system);
   system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
@@ -75,10 +75,10 @@ TEST_CASE("lines of servers are told with the server's name") {
   std::ofstream{folder.path() / "file"} << "text";
   std::mutex mutex;
   std::vector<std::string> lines;
-  train(options, to_three, {}, [&](log_level level, const std::string& line) {
+  train(options, to_three, {}, [&](const notice& what) {
     const std::lock_guard lock{mutex};
-    if (level == log_level::error)
-      lines.push_back(line);
+    if (what.level == log_level::error)
+      lines.push_back(what.member + ": " + what.text);
   });
   REQUIRE(lines.size() == 2);
   std::ranges::sort(lines);

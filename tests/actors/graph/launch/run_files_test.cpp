@@ -235,7 +235,7 @@ TEST_CASE("tables_begin_with_the_arrays_of_files_that_the_program_names") {
   CHECK(*what.given.at(0) == tensor_of("first", {9000}).values);
   CHECK(*what.given.at(1) == tensor_of("x", {5}).values);
   CHECK(what.job.tables[0].values_checksum != 0);
-  CHECK(what.remarks.empty());
+  CHECK(what.notices.empty());
   CHECK(fingerprint(what.job) != fingerprint(job));
 
   plan later = what; // A process that starts again reads no file.
@@ -411,9 +411,11 @@ TEST_CASE("a_resumed_run_tells_what_differs_from_its_checkpoint") {
   job.own_options = {{"--sigma", "5"}};
   job.files_checksum = 7;
   {
-    const auto made = prepare_directories(what);
+    std::vector<std::string> told;
+    const auto made =
+      prepare_directories(what, [&](const notice& each) { told.push_back(each.text); });
     REQUIRE_MESSAGE(made, made.error().text);
-    CHECK(made->remarks
+    CHECK(told
           == std::vector<std::string>{
             "checkpoint 1 has no checksum of the files that the program reads: this run goes on as "
             "if they were the same",
@@ -423,7 +425,7 @@ TEST_CASE("a_resumed_run_tells_what_differs_from_its_checkpoint") {
   std::filesystem::create_directories(checkpoints);
   REQUIRE(write_first_checkpoint(checkpoints, job, {}));
   job.files_checksum = 8;
-  const auto refused = prepare_directories(what);
+  const auto refused = prepare_directories(what, [](const notice&) {});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::wrong_job);
   CHECK(refused.error().text.ends_with("belongs to another data set: the files that the program "

@@ -22,8 +22,8 @@ namespace {
 constexpr auto forever = "exec sleep 1000";
 
 /// Returns a shell command that sends the launcher a notice of server 1. `--child` is $0.
-std::string tells(notice_kind kind, const std::string& text = "") {
-  auto line = encode({{role::server, 1}, kind, {}, text});
+std::string tells(word_kind kind, const std::string& text = "") {
+  auto line = encode(process_word{{role::server, 1}, kind, text});
   line.pop_back();
   return "echo '" + line + "' > /proc/$$/fd/${1##*:}; ";
 }
@@ -129,14 +129,13 @@ TEST_CASE("the end of a process is told as the system told it") {
 }
 
 TEST_CASE("what a process told comes before its end") {
-  fixture f{tells(notice_kind::works) + tells(notice_kind::hopeless, "the disk is full")
-            + "exit 1"};
+  fixture f{tells(word_kind::works) + tells(word_kind::hopeless, "the disk is full") + "exit 1"};
   f.start();
   const auto events = f.events_at_end();
   REQUIRE(events.size() == 3);
-  CHECK(std::get<notice>(events[0]) == notice{f.who, notice_kind::works});
-  CHECK(std::get<notice>(events[1])
-        == notice{f.who, notice_kind::hopeless, "", "the disk is full"});
+  CHECK(std::get<process_word>(events[0]) == process_word{f.who, word_kind::works});
+  CHECK(std::get<process_word>(events[1])
+        == process_word{f.who, word_kind::hopeless, "the disk is full"});
   CHECK(std::holds_alternative<process_ended>(events[2]));
 }
 

@@ -15,23 +15,30 @@ using namespace troupe;
 
 namespace {
 
-using notices = std::vector<notice>;
+using lines = std::vector<told>;
 const process_name server{role::server, 3};
+
+/// Returns a notice of the server, as the launcher reads it.
+notice said(const std::string& topic, const std::string& text) {
+  return {log_level::warn, topic, "server 3", text};
+}
 
 } // namespace
 
 TEST_CASE("a notice is read as it was said whatever the pieces it comes in") {
-  const notice what{server, notice_kind::waits, "etcd", "waits for etcd: nobody answers"};
-  const notice over{server, notice_kind::waits, "etcd", ""};
-  const notice last{server, notice_kind::hopeless, "", "no disk"};
-  const auto line = encode(what) + encode(over) + encode(last);
+  const auto what = said("etcd", "waits for etcd: nobody answers");
+  const auto over = said("etcd", "");
+  const auto alone = said("", "no state is saved");
+  const process_word last{server, word_kind::hopeless, "no disk"};
+  const auto line =
+    encode(server, what) + encode(server, over) + encode(server, alone) + encode(last);
   notice_reader reader;
-  notices all;
+  lines all;
   for (const char c : line)
     for (auto& each : reader.read({&c, 1}))
       all.push_back(each);
-  CHECK(all == notices{what, over, last});
-  CHECK(notice_reader{}.read(line) == notices{what, over, last});
+  CHECK(all == lines{what, over, alone, last});
+  CHECK(notice_reader{}.read(line) == lines{what, over, alone, last});
 }
 
 TEST_CASE("a notice stays one line of one write") {
@@ -39,7 +46,7 @@ TEST_CASE("a notice stays one line of one write") {
   std::string huge = "\n";
   for (int i = 0; i < 5000; ++i)
     huge += four;
-  const auto line = encode({server, notice_kind::waits, std::string(5000, 't'), huge});
+  const auto line = encode(server, said(std::string(5000, 't'), huge));
   CHECK(line.size() <= PIPE_BUF);
   CHECK(line.find('\n') == line.size() - 1);
   CHECK(notice_reader{}.read(line).size() == 1);
@@ -52,8 +59,7 @@ TEST_CASE("what is no notice is left out") {
                 "1 1 5 topic text\n")
           .empty());
   CHECK(reader.read(std::string(100'000, 'x')).empty());
-  CHECK(reader.read("\n" + encode({server, notice_kind::waits, "a", "b"}))
-        == notices{{server, notice_kind::waits, "a", "b"}});
+  CHECK(reader.read("\n" + encode(server, said("a", "b"))) == lines{said("a", "b")});
 }
 
 TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
@@ -62,39 +68,39 @@ TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
   const notice_writer writer{pipe.writing_end(), server};
   CHECK((fcntl(pipe.writing_end(), F_GETFD) & FD_CLOEXEC) != 0);
   CHECK(pipe.read().empty());
-  writer.say("etcd", "waits");
-  CHECK(pipe.read() == notices{{server, notice_kind::waits, "etcd", "waits"}});
+  writer.say(said("etcd", "waits"));
+  CHECK(pipe.read() == lines{said("etcd", "waits")});
   for (int i = 0; i < 100'000; ++i) // More notices than a pipe holds.
-    writer.say("etcd", "waits");
+    writer.say(said("etcd", "waits"));
   CHECK(pipe.read().size() > 100);
-  notice_writer{-1, server}.say("etcd", "waits"); // The notice is dropped.
+  notice_writer{-1, server}.say(said("etcd", "waits")); // The notice is dropped.
 }
 
 TEST_CASE("a notice that is tried finds a full pipe at once and is written later") {
   notice_pipe pipe;
   const notice_writer writer{pipe.writing_end(), server};
   const auto begun = std::chrono::steady_clock::now();
-  while (writer.try_to_tell(notice_kind::works))
+  while (writer.try_to_tell(word_kind::works))
     ;
-  CHECK_FALSE(writer.try_to_tell(notice_kind::works));
+  CHECK_FALSE(writer.try_to_tell(word_kind::works));
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::milliseconds{500});
-  CHECK(pipe.read().front() == notice{server, notice_kind::works});
-  CHECK(writer.try_to_tell(notice_kind::works));
-  CHECK(notice_writer{-1, server}.try_to_tell(notice_kind::works)); // The notice is dropped.
+  CHECK(pipe.read().front() == told{process_word{server, word_kind::works}});
+  CHECK(writer.try_to_tell(word_kind::works));
+  CHECK(notice_writer{-1, server}.try_to_tell(word_kind::works)); // The notice is dropped.
 }
 
 TEST_CASE("a notice that must arrive waits until the pipe has room") {
   notice_pipe pipe;
   const notice_writer writer{pipe.writing_end(), server};
   for (int i = 0; i < 100'000; ++i)
-    writer.say("etcd", "waits");
+    writer.say(said("etcd", "waits"));
   std::thread reader{[&] {
     while (true)
       for (const auto& each : pipe.read())
-        if (each == notice{server, notice_kind::dismissed})
+        if (each == told{process_word{server, word_kind::dismissed}})
           return;
   }};
-  writer.tell(notice_kind::dismissed);
+  writer.tell(word_kind::dismissed);
   reader.join();
 }
 

@@ -13,7 +13,7 @@ using lines = std::vector<std::string>;
 
 struct fixture {
   void say(std::uint32_t worker, const std::string& text, const std::string& topic = "etcd") {
-    board.take({{role::worker, worker}, notice_kind::waits, topic, text}, now);
+    board.take({log_level::warn, topic, "worker " + std::to_string(worker), text}, now);
   }
   lines after(std::chrono::milliseconds time) {
     now += time;
@@ -92,7 +92,7 @@ TEST_CASE("the next process of that name is told of anew") {
   fixture f;
   f.say(1, "waits");
   CHECK(f.after(300ms).size() == 1);
-  f.board.forget({role::worker, 1});
+  f.board.forget("worker 1");
   f.say(1, "waits");
   CHECK(f.after(300ms).empty()); // A line comes at most every 5 s.
   CHECK(f.after(5s) == lines{"worker 1: waits"});
@@ -101,7 +101,7 @@ TEST_CASE("the next process of that name is told of anew") {
 TEST_CASE("last words are told") {
   fixture f;
   f.say(1, "the disk is full");
-  f.board.forget({role::worker, 1});
+  f.board.forget("worker 1");
   CHECK(f.after(300ms) == lines{"worker 1: the disk is full"});
 }
 

@@ -37,9 +37,7 @@ struct fixture {
   std::optional<process_loss> end(const process_end& how) {
     return table.ended(server_1, how, now);
   }
-  void tell(notice_kind kind, const std::string& text = "") {
-    table.told({server_1, kind, "", text});
-  }
+  void tell(word_kind kind, const std::string& text = "") { table.told({server_1, kind, text}); }
   /// Checks that the process is not due before the pause is over, and starts it then.
   void starts_after(std::chrono::milliseconds pause) {
     now += pause - 1ms;
@@ -99,7 +97,7 @@ TEST_CASE("ends without work are paused ever longer and given up at last") {
 
 TEST_CASE("starts that fail are tried ever later, and given up with the reason") {
   fixture f;
-  f.tell(notice_kind::works);
+  f.tell(word_kind::works);
   f.end(signalled(SIGKILL));
   for (int i = 1; i <= 6; ++i) {
     CHECK_FALSE(f.table.failed());
@@ -117,7 +115,7 @@ TEST_CASE("crashes after work that are far apart are forgotten, and close ones a
   fixture far;
   for (int i = 0; i < 10; ++i) {
     far.now += 30s;
-    far.tell(notice_kind::works);
+    far.tell(word_kind::works);
     CHECK(far.end(exited(7)));
     CHECK(far.start() == 1);
   }
@@ -126,7 +124,7 @@ TEST_CASE("crashes after work that are far apart are forgotten, and close ones a
   for (int i = 0; i < 6; ++i) {
     CHECK_FALSE(close.table.failed());
     close.now += 10s;
-    close.tell(notice_kind::works);
+    close.tell(word_kind::works);
     CHECK(close.end(exited(7, "out of luck")));
     close.start();
   }
@@ -165,13 +163,13 @@ TEST_CASE("a process that crashes too often is left out while others of its node
 
 TEST_CASE("a process that says it is hopeless fails the job with its reason") {
   fixture f;
-  f.tell(notice_kind::hopeless, "the disk is full");
+  f.tell(word_kind::hopeless, "the disk is full");
   CHECK_FALSE(f.end(exited(1)));
   CHECK(f.table.failed().value().text == "server 1: the disk is full");
   f.now += 1h;
   CHECK(f.start() == 0);
   fixture named; // A reason that begins with the name needs no other.
-  named.tell(notice_kind::hopeless, "server 1 is already running elsewhere");
+  named.tell(word_kind::hopeless, "server 1 is already running elsewhere");
   named.end(exited(1));
   CHECK(named.table.failed().value().text == "server 1 is already running elsewhere");
 }
@@ -179,7 +177,7 @@ TEST_CASE("a process that says it is hopeless fails the job with its reason") {
 TEST_CASE("a deposed process is a loss with its reason and starts again however often") {
   fixture f;
   for (int i = 0; i < 20; ++i) {
-    f.tell(notice_kind::deposed, "no longer leads");
+    f.tell(word_kind::deposed, "no longer leads");
     const auto lost = f.end(exited(1));
     REQUIRE(lost);
     CHECK(lost->how == "no longer leads");
@@ -249,12 +247,12 @@ TEST_CASE("the likely cause of a signal is named") {
 TEST_CASE("a process that was told to end is no loss but starts again if the job goes on") {
   fixture f;
   f.now += 10s;
-  f.tell(notice_kind::dismissed);
+  f.tell(word_kind::dismissed);
   CHECK_FALSE(f.end(exited(0)));
   f.starts_after(1s);
   for (int i = 0; i < 12; ++i) { // It is put out again and again, and is not given up.
     f.now += 5s;
-    f.tell(notice_kind::dismissed);
+    f.tell(word_kind::dismissed);
     CHECK_FALSE(f.end(exited(0)));
     f.starts_after(1s);
   }
@@ -265,7 +263,7 @@ TEST_CASE("a process that is told to end at once again and again is given up") {
   fixture f;
   for (int i = 0; i < 6; ++i) {
     CHECK_FALSE(f.table.failed());
-    f.tell(notice_kind::dismissed);
+    f.tell(word_kind::dismissed);
     CHECK_FALSE(f.end(exited(0, "done already")));
     f.now += 1s;
     f.start();
@@ -293,7 +291,7 @@ TEST_CASE("a process that leaves the job is not started again whatever its end")
 
 TEST_CASE("a process that leaves while it waits for its next start stays ended") {
   fixture f;
-  f.tell(notice_kind::dismissed);
+  f.tell(word_kind::dismissed);
   CHECK_FALSE(f.end(exited(0)));
   CHECK(f.table.is_kept(server_1));
   f.table.let_go({server_1});
@@ -307,7 +305,7 @@ TEST_CASE("after wind_down nothing starts again, also where it waited for its st
   f.table.wind_down();
   CHECK(f.end(exited(7)));
   fixture waiting;
-  waiting.tell(notice_kind::dismissed);
+  waiting.tell(word_kind::dismissed);
   waiting.end(exited(0));
   waiting.table.wind_down();
   f.now = waiting.now = 1h;
@@ -317,7 +315,7 @@ TEST_CASE("after wind_down nothing starts again, also where it waited for its st
 
 TEST_CASE("only what runs can be killed") {
   fixture f;
-  f.tell(notice_kind::dismissed);
+  f.tell(word_kind::dismissed);
   f.end(exited(0));
   CHECK(f.table.killed(server_1, f.now).error()
         == failure{errc::invalid_argument, "server 1 does not run here"});

@@ -71,8 +71,8 @@ struct session_fixture {
   session_effects_seen die(process_name who) {
     return end(who, {1, process_end::kind::signalled, SIGKILL});
   }
-  session_effects_seen tell(process_name who, notice_kind kind, const std::string& text = "") {
-    return take(notice{who, kind, "topic", text});
+  session_effects_seen tell(process_name who, word_kind kind, const std::string& text = "") {
+    return take(process_word{who, kind, text});
   }
   void tell(const std::string& event) {
     news.desired_state.events.push_back(note_of(event));

@@ -166,7 +166,7 @@ TEST_CASE("all processes are started, and one that is killed starts again at onc
                                      {role::server, 1},
                                      {role::worker, 0},
                                      {role::worker, 1}});
-  f.tell({role::server, 1}, notice_kind::works);
+  f.tell({role::server, 1}, word_kind::works);
   f.now = 60ms;
   const auto dead = f.die({role::server, 1});
   CHECK(dead.said == job_events{ended("server 1", "killed by signal 9 (perhaps out of memory)")});
@@ -194,7 +194,7 @@ TEST_CASE("of many deaths the last 64 are reported") {
   fixture f{with_processes()};
   f.look();
   for (int i = 1; i <= 100; ++i) {
-    f.tell({role::server, 0}, notice_kind::works);
+    f.tell({role::server, 0}, word_kind::works);
     f.now += 1s;
     f.die({role::server, 0});
   }
@@ -216,7 +216,7 @@ TEST_CASE("a later start that fails is tried again") {
   fixture f{with_processes()};
   f.look();
   f.start_fails = failure{errc::io_failed, "no memory"};
-  f.tell({role::server, 0}, notice_kind::works);
+  f.tell({role::server, 0}, word_kind::works);
   CHECK(f.die({role::server, 0}).started.size() == 1);
   CHECK(f.look().started.empty());
   f.start_fails.reset();
@@ -251,7 +251,7 @@ TEST_CASE("a standby that is lost is called one, and a deposed coordinator is no
   CHECK(f.die({role::coordinator, 1}).said == job_events{ended("coordinator 1", how)});
   f.now += 10s;
   f.look();
-  f.tell({role::coordinator, 0}, notice_kind::deposed, "no longer leads");
+  f.tell({role::coordinator, 0}, word_kind::deposed, "no longer leads");
   CHECK(f.exit({role::coordinator, 0}, 1).said
         == job_events{ended("coordinator", "no longer leads")});
 }
@@ -365,8 +365,8 @@ TEST_CASE("an added server that cannot be started is left to other hosts, with a
 TEST_CASE("waits of processes become lines, joined and at a bounded rate") {
   fixture f{with_processes()};
   f.look();
-  f.tell({role::server, 0}, notice_kind::waits, "waits for the disk");
-  f.tell({role::server, 1}, notice_kind::waits, "waits for the disk");
+  f.take(notice{log_level::warn, "disk", "server 0", "waits for the disk"});
+  f.take(notice{log_level::warn, "disk", "server 1", "waits for the disk"});
   CHECK(f.look().said.empty());
   CHECK(f.look(300ms).said
         == job_events{
@@ -378,10 +378,10 @@ TEST_CASE("waits of processes become lines, joined and at a bounded rate") {
 TEST_CASE("a process that cannot be kept alive fails the job, with or without a coordinator") {
   fixture f{with_processes()};
   f.look();
-  f.tell({role::server, 0}, notice_kind::hopeless, "the disk is full");
+  f.tell({role::server, 0}, word_kind::hopeless, "the disk is full");
   f.exit({role::server, 0}, 1);
   f.look(1s);
-  f.tell({role::worker, 1}, notice_kind::hopeless, "no server answers");
+  f.tell({role::worker, 1}, word_kind::hopeless, "no server answers");
   f.exit({role::worker, 1}, 1);
   CHECK_FALSE(f.look(3s).end);
   CHECK(f.session.report().failed.value().text == "server 0: the disk is full");
@@ -391,7 +391,7 @@ TEST_CASE("a process that cannot be kept alive fails the job, with or without a 
   CHECK(last.end->why.value().text == "server 0: the disk is full");
   fixture heard{with_processes()};
   heard.look();
-  heard.tell({role::server, 0}, notice_kind::hopeless, "the disk is full");
+  heard.tell({role::server, 0}, word_kind::hopeless, "the disk is full");
   heard.exit({role::server, 0}, 1);
   heard.look(1s);
   for (; heard.now < 6s; heard.now += 1s)
@@ -403,7 +403,7 @@ TEST_CASE("a process that cannot be kept alive fails the job, with or without a 
 TEST_CASE("a job that failed says why, in the coordinator's words") {
   fixture f{with_processes()};
   f.look();
-  f.tell({role::worker, 0}, notice_kind::hopeless, "training diverged");
+  f.tell({role::worker, 0}, word_kind::hopeless, "training diverged");
   f.exit({role::worker, 0}, 1);
   f.look();
   CHECK(f.session.failed().value().text == "worker 0: training diverged");
@@ -578,7 +578,7 @@ TEST_CASE("a stop without a coordinator has the status of the signal") {
 TEST_CASE("a failure without a coordinator ends the job at once") {
   fixture f{without_coordinator()};
   f.look();
-  f.tell({role::worker, 0}, notice_kind::hopeless, "the disk is full");
+  f.tell({role::worker, 0}, word_kind::hopeless, "the disk is full");
   f.exit({role::worker, 0}, 1);
   const auto last = f.look();
   REQUIRE(last.end);

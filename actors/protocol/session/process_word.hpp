@@ -1,4 +1,5 @@
-// A line for a person from one member of a run, and what processes tell their launcher.
+// A word of a process to its launcher. It takes the place of an exit status, because user code can
+// end a process with any status.
 #pragma once
 
 #include "actors/protocol/process_name.hpp"
@@ -8,22 +9,20 @@
 
 namespace troupe {
 
-enum class notice_kind : std::uint8_t {
-  waits,     ///< It waits, for the reason in the text. Empty: the wait is over.
+enum class word_kind : std::uint8_t {
   works,     ///< It has done work, see restart_rules.hpp.
   dismissed, ///< The coordinator told it to end, so it ends.
   deposed,   ///< It led, and leads no more, for the reason in the text. It ends.
   hopeless,  ///< It ends, and starting it again would not help. The text is the reason.
 };
-constexpr auto notice_kind_max = notice_kind::hopeless;
+constexpr auto word_kind_max = word_kind::hopeless;
 
-struct notice {
+struct process_word {
   process_name from;
-  notice_kind kind = notice_kind::waits;
-  std::string topic{}; ///< Of `waits`: a word; a later notice of the same topic replaces it.
+  word_kind kind = word_kind::works;
   std::string text{};
 
-  bool operator==(const notice&) const = default;
+  bool operator==(const process_word&) const = default;
 };
 
 } // namespace troupe
