@@ -33,6 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
 LOSSES = ("process_ended", "server_lost", "worker_lost")
 ROLLBACKS = ("shard_restarted", "shard_restored")
+# Where tests of devices compute; cuda:all, for example, names real ones.
+DEVICE = os.environ.get("TROUPE_TEST_DEVICE", "emulated")
 IS_LONG = os.environ.get("TROUPE_LONG_TESTS") == "1"  # `scripts/test --long` sets it.
 
 arguments = argparse.Namespace(programs=pathlib.Path("."))

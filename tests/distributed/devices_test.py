@@ -1,12 +1,10 @@
 """Checks --device: workers on GPUs and on the CPU train together.
 
-GPUs are emulated; TROUPE_TEST_DEVICE names real ones, such as cuda:all.
+GPUs are emulated, or those of TROUPE_TEST_DEVICE.
 """
-import os
-
 import cluster
 
-DEVICE = os.environ.get("TROUPE_TEST_DEVICE", "emulated")
+DEVICE = cluster.DEVICE
 BATCHES = 2 * 469  # 60,000 drawn digits, 128 per batch, two passes.
 
 

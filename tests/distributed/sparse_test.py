@@ -58,9 +58,9 @@ class Sparse(cluster.ClusterTest):
         """The rows of features stay on the CPU, also beside a worker that uses only the CPU."""
         self.common = ("--batch", 50, "--workers", 2, "--model", "mlp:16", "--sparse", "--lr", 0.5)
         alone, _ = self.loss("alone", "--sync", "bsp")
-        split, _ = self.loss("split", "--sync", "bsp", "--device", "emulated")
+        split, _ = self.loss("split", "--sync", "bsp", "--device", cluster.DEVICE)
         self.assertAlmostEqual(alone, split, places=3)
-        _, mixed = self.loss("mixed", "--device", "emulated+cpu", "--kill", "worker:0@0.1")
+        _, mixed = self.loss("mixed", "--device", cluster.DEVICE + "+cpu", "--kill", "worker:0@0.1")
         self.assertEqual(mixed.report["pushes"]["applied"], 3 * SAMPLES // 50)
 
     def test_restores_on_another_number_of_servers(self):
