@@ -342,7 +342,8 @@ static void note_options(const CLI::App& group, run_options& options) {
       options.given.insert(option->get_name());
 }
 
-/// Sets the fields that a command line leaves open. A program that makes its own options has full rates.
+/// Sets the fields that a command line leaves open. A program that makes its own options has full
+/// rates.
 static void settle_staleness(run_options& options) {
   auto& optimizer = options.optimizer;
   // ftrl's state depends on its rate; a server function gets the staleness, and may use it itself.
