@@ -84,7 +84,7 @@ public:
       now.sequence = ++sequence_;
     // The final figures were reported by the call before.
     now.stop = std::exchange(was_done_, head.done.load());
-    if (now.stop && report.done && head.unsaved)
+    if (now.stop && head.unsaved)
       now.failed =
         failure{errc::job_failed, "the last checkpoint cannot be written: see logs/worker-0.log"};
     return now;

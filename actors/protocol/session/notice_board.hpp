@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -48,11 +47,17 @@ private:
     std::optional<time_point> told_at;
   };
 
+  /// Orders "worker 9" before "worker 10".
+  struct key {
+    std::string member, topic;
+    bool operator<(const key& other) const;
+  };
+
   bool is_due(const entry& of, time_point now) const;
 
   notice_board_options options_;
-  std::map<std::pair<std::string, std::string>, entry> entries_; ///< By member and topic.
-  std::vector<time_point> told_at_;                              ///< Lines of the last second.
+  std::map<key, entry> entries_;
+  std::vector<time_point> told_at_; ///< Lines of the last second.
 };
 
 } // namespace troupe
