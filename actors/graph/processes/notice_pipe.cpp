@@ -47,9 +47,9 @@ std::optional<notice> parse_notice(std::string_view line) {
   std::uint32_t as = 0, kind = 0;
   notice what;
   if (!take_number(line, as) || !take_number(line, what.from.index) || !take_number(line, kind)
-      || as > static_cast<unsigned>(role::worker) || kind > static_cast<unsigned>(notice_kind_max))
+      || !started_role(as) || kind > static_cast<unsigned>(notice_kind_max))
     return std::nullopt;
-  what.from.role = static_cast<role>(as);
+  what.from.role = *started_role(as);
   what.kind = static_cast<notice_kind>(kind);
   const auto topic = take_word(line);
   if (topic.empty())
