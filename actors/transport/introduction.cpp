@@ -14,6 +14,12 @@ failure unproved(const char* claim, const char* proof, const hello& peer,
           std::string{claim}.append(traits_of(peer.from.role).name) + proof + names_of(proved)};
 }
 
+failure no_link_with(role peer, role self) {
+  return {errc::untrusted, std::string{"has the role "}.append(traits_of(peer).name)
+                             + ", which has no links with the role "
+                             + std::string{traits_of(self).name}};
+}
+
 /// Returns the first server function whose results differ; empty if all that both know agree.
 std::string function_that_differs(const hello& self, const hello& peer) {
   for (const auto& mine : self.probes)
@@ -53,6 +59,8 @@ introduction::rejection_for(const hello& self, const hello& peer,
                             const std::optional<std::vector<role>>& proved) {
   if (const auto here = rejection_of(self, peer))
     return peer_rejection{*here, *rejection_of(peer, self)};
+  if (const role mine = self.from.role, theirs = peer.from.role; !may_have_link(mine, theirs))
+    return peer_rejection{no_link_with(theirs, mine), no_link_with(mine, theirs)};
   if (const auto differs = function_that_differs(self, peer); !differs.empty())
     return peer_rejection{
       {errc::version_mismatch, differs},

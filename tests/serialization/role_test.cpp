@@ -54,6 +54,15 @@ TEST_CASE("a role with values has slots, and one that leads does not report") {
   }
 }
 
+TEST_CASE("links are between roles of which one admits the other") {
+  CHECK(may_have_link(role::worker, role::coordinator));
+  CHECK(may_have_link(role::coordinator, role::worker));
+  CHECK(may_have_link(role::server, role::server));
+  CHECK(!may_have_link(role::observer, role::worker));
+  CHECK(!may_have_link(role::observer, role::observer));
+  CHECK(!may_have_link(role::coordinator, role::coordinator));
+}
+
 TEST_CASE("ids of servers and workers name their slots and their processes") {
   CHECK(member_of(server_id{3}, {7}) == member_id{role::server, 3, {7}});
   CHECK(member_of(worker_id{2}) == member_id{role::worker, 2, {}});
