@@ -33,7 +33,7 @@ bool in_a_table(const run_options& asked, const plan& made) {
 }
 bool is_rate_of_stale_steps(const run_options& asked, const plan& made) {
   return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
-    return !table.frozen && table.sync.has_stale_steps()
+    return !table.frozen && table.sync.traits().stale_steps
            && table.optimizer.full_rate_staleness == asked.optimizer.full_rate_staleness;
   });
 }
@@ -88,7 +88,7 @@ std::optional<std::string> why_no_other_sync(const run_options& asked, const pla
 std::optional<std::string> why_no_stale_steps(const run_options& asked, const plan& made) {
   if (auto why = why_no_steps(asked, made))
     return why;
-  if (std::ranges::none_of(made.job.tables, &consistency::has_stale_steps, &table_spec::sync))
+  if (!any_table(made.job, &mode_traits::stale_steps))
     return fmt::format("the tables of {} are {}, whose steps have no staleness", made.store_name,
                        to_string(made.options.sync));
   return std::nullopt;

@@ -32,7 +32,8 @@ void settle_frozen(std::vector<table_spec>& tables) {
 /// Returns the consistency that keeps workers closest together.
 consistency strictest_of(const std::vector<table_spec>& tables) {
   const auto rank = [](const table_spec& x) {
-    return x.sync.mode == consistency_mode::bsp ? 0 : x.sync.mode == consistency_mode::ssp ? 1 : 2;
+    const auto& mode = x.sync.traits();
+    return mode.clock_updates ? 0 : mode.bounded_lead ? 1 : 2;
   };
   return std::ranges::min(tables, {}, rank).sync;
 }
@@ -236,17 +237,15 @@ result<void> check_ranges(const plan& made) {
               fmt::format("--sync allreduce sends whole gradients, and table '{}' is sparse: use "
                           "--sync bsp with servers",
                           table.name)};
-  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
-  if (made.options.record_directory && any_bsp(made.job)
-      && !std::ranges::all_of(made.job.tables, is_bsp))
+  if (made.options.record_directory && mixes_clocks(made.job))
     return {errc::invalid_argument,
             "--record knows jobs of which all tables are bsp, or none: leave it out"};
   for (const auto& table : made.job.tables)
-    if (made.has_servers() && table.sync.mode == consistency_mode::hogwild)
+    if (made.has_servers() && table.sync.traits().one_memory)
       return {errc::invalid_argument,
-              fmt::format("{} is made of servers, and its table '{}' is hogwild: use "
+              fmt::format("{} is made of servers, and its table '{}' is {}: use "
                           "troupe::shared_memory",
-                          made.store_name, table.name)};
+                          made.store_name, table.name, to_string(table.sync))};
   return {};
 }
 

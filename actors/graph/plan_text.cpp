@@ -69,7 +69,7 @@ std::string text_of_sync(const plan& what) {
     return "bsp";
   std::set<float> limits;
   for (const auto& table : what.job.tables)
-    if (table.sync.has_stale_steps() && table.optimizer.full_rate_staleness > 0)
+    if (table.sync.traits().stale_steps && table.optimizer.full_rate_staleness > 0)
       limits.insert(table.optimizer.full_rate_staleness);
   const auto text = to_string(what.options.sync);
   return limits.empty()
@@ -123,8 +123,7 @@ std::string text_of_replay(const plan& what) {
     return "no, " + what.store_name + " has a keeper";
   if (!what.has_servers())
     return "no, " + what.store_name + " keeps no order of pushes";
-  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
-  if (any_bsp(what.job) && !std::ranges::all_of(what.job.tables, is_bsp))
+  if (mixes_clocks(what.job))
     return "no, some tables are bsp and others are not";
   if (what.compression)
     return "no, the codec changes values on their way";

@@ -43,11 +43,10 @@ void job_world::reconcile_as_observer(const desired_state& what) {
   slots_.clear();
   for (const auto& each : mine->servers) {
     slots_.insert(each.value);
-    const bool starts = std::ranges::any_of(starting_, [&](const member_id& who) {
-      return who.role == role::server && who.index == each.value;
-    });
+    const bool starts = std::ranges::any_of(
+      starting_, [&](const member_id& who) { return who == member_of(each, who.incarnation); });
     if (!starts && !servers_.contains(each.value))
-      start_again({role::server, each.value, next_incarnation()}, now_ + pick_ms(10, 200));
+      start_again(member_of(each, next_incarnation()), now_ + pick_ms(10, 200));
   }
 }
 

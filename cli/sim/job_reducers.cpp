@@ -126,7 +126,7 @@ std::vector<member_id> job_world::kill_workers(const member_id& who) {
   for (const auto index : group_of(who.index)) {
     const auto found = workers_.find(index);
     all.push_back(found != workers_.end() ? found->second->id
-                                          : member_id{role::worker, index, who.incarnation});
+                                          : member_of(worker_id{index}, who.incarnation));
     workers_.erase(index);
   }
   worker_processes_.erase(who.index / options_.workers_per_process);

@@ -37,7 +37,7 @@ void job_world::act(server& by) {
 void job_world::hosted::list_workers(const desired_server& what) {
   const auto before = std::exchange(unbound, {});
   for (const auto& one : what.workers) {
-    const member_id who{role::worker, one.worker.value, one.incarnation};
+    const auto who = member_of(one.worker, one.incarnation);
     if (one.clock == unbound_clock || (host.state() != nullptr && before.contains(who)))
       unbound.insert(who);
   }

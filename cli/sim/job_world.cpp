@@ -13,13 +13,16 @@ constexpr time_point silence_min = 1300ms;
 constexpr std::uint64_t jobs_per_stop = 8;
 constexpr time_point stop_interval = 50ms;
 
+bool may_read_anywhere(std::size_t kind) { return !simulated_modes[kind].bounded_lead; }
+bool has_single_pushes(std::size_t kind) { return !simulated_modes[kind].clock_updates; }
+
 } // namespace
 
 const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
   {"pulls answered", &job_tally::answered, 225},
-  {"... by any replica", &job_tally::answered_anywhere, 25, "ssp"},
+  {"... by any replica", &job_tally::answered_anywhere, 25, may_read_anywhere},
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
   {"restarts unnoticed", &job_tally::unnoticed_restarts, 0.15},
@@ -46,14 +49,14 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"workers evicted", &job_tally::evictions, 0.02},
   {"batches shared", &job_tally::shared, 0.04},
   {"histories with reducers", &job_tally::reduced, 0.2},
-  {"pushes summed", &job_tally::sums, 0.1, "bsp"},
+  {"pushes summed", &job_tally::sums, 0.1, has_single_pushes},
   {"pulls shared", &job_tally::pulls_shared, 0.1},
   {"workers left out", &job_tally::left_out, 0.1},
   {"histories with stages", &job_tally::staged, 0.2},
   {"faults of stages", &job_tally::stage_faults, 1},
-  {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
-  {"jobs stopped", &job_tally::stops, 0.01, "bsp"},
-  {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
+  {"pushes gathered", &job_tally::gathered, 0.5, has_single_pushes},
+  {"jobs stopped", &job_tally::stops, 0.01, has_single_pushes},
+  {"sums not as one", &job_tally::sum_not_applicable, 0.01, has_single_pushes},
 };
 
 job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
@@ -117,16 +120,14 @@ bool job_world::has_ended() const {
 // -- processes ----------------------------------------------------------------------------------
 
 job_world::process* job_world::find(const member_id& who) {
-  switch (who.role) {
-  case role::server: return find_server(who);
-  case role::worker:
-    if (auto* const one = find_worker(who))
-      return one;
-    return find_worker_process(who);
-  case role::coordinator:
-    return coordinator_ && who == coordinator_->id ? coordinator_.get() : nullptr;
-  case role::observer: break;
-  }
+  if (auto* const one = find_server(who))
+    return one;
+  if (auto* const one = find_worker(who))
+    return one;
+  if (auto* const one = find_worker_process(who))
+    return one;
+  if (coordinator_ && who == coordinator_->id)
+    return coordinator_.get();
   if (who == launcher_->id)
     return launcher_.get();
   const auto found = commands_.find(who);
@@ -182,7 +183,7 @@ void job_world::later(const server& by, const hosted& at, time_point when,
 
 void job_world::start_server(std::uint32_t index) {
   auto& fresh = servers_[index] = std::make_unique<server>();
-  fresh->id = {role::server, index, next_incarnation()};
+  fresh->id = member_of(server_id{index}, next_incarnation());
   fresh->rate = pick_rate();
   if (is_traced())
     note(full_name(fresh->id) + " starts");
@@ -195,11 +196,11 @@ void job_world::start_worker(std::uint32_t index) {
   if (!home) {
     const auto incarnation = next_incarnation();
     home = std::make_unique<worker_process>(options_, incarnation.value);
-    home->id = {role::worker, group_of(index).front(), incarnation};
+    home->id = member_of(worker_id{group_of(index).front()}, incarnation);
     home->rate = pick_rate();
   }
   auto& fresh = workers_[index] = std::make_unique<worker>(options_);
-  fresh->id = {role::worker, index, next_incarnation()};
+  fresh->id = member_of(worker_id{index}, next_incarnation());
   fresh->rate = home->rate;
   fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));
   fresh->idle_since = local(*fresh);

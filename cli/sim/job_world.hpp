@@ -14,6 +14,7 @@
 #include "actors/protocol/worker/request_window.hpp"
 #include "actors/protocol/worker/router.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,12 @@ class job_world : public world {
 public:
   using tally = job_tally;
   static constexpr std::string_view name = "job";
-  static constexpr std::array<const char*, 3> kinds{"bsp", "ssp", "asp"};
+  /// The modes of the tables.
+  static constexpr auto kinds = [] {
+    std::array<std::string_view, simulated_modes.size()> names;
+    std::ranges::transform(simulated_modes, names.begin(), &mode_traits::name);
+    return names;
+  }();
   static const std::vector<minimum<tally>> minima;
 
   explicit job_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
@@ -61,7 +67,10 @@ public:
   /// Runs the history. Throws violation.
   void run();
   const tally& counted() const { return tally_; }
-  std::size_t kind() const { return static_cast<std::size_t>(mode()); }
+  std::size_t kind() const {
+    const auto found = std::ranges::find(simulated_modes, mode().mode, &mode_traits::mode);
+    return static_cast<std::size_t>(found - simulated_modes.begin());
+  }
 
 private:
   struct process;
@@ -80,7 +89,7 @@ private:
                                     std::shared_ptr<const state_copy>>;
   using outcome = std::variant<reply, failure>;
 
-  consistency_mode mode() const { return options_.job.tables.front().sync.mode; }
+  const mode_traits& mode() const { return job().tables.front().sync.traits(); }
   const job_spec& job() const { return options_.job; }
   bool is_durable() const { return job().durability == durability_mode::log; }
   incarnation_id next_incarnation() { return {++incarnations_}; }

@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,7 +38,7 @@ struct minimum {
   const char* what;
   std::uint64_t Tally::*count;
   double each;
-  std::string_view but_in = {}; ///< A kind that has no such event.
+  bool (*happens_in)(std::size_t kind) = nullptr; ///< Null: in each kind of history.
 };
 
 class world {

@@ -260,11 +260,10 @@ private:
     std::vector<std::string> missing;
     for (std::uint32_t other = 0; other < ranks(); ++other)
       if (other != rank() && !meeting_.link_to(other))
-        missing.push_back(to_string(process_name{role::worker, other}));
+        missing.push_back(to_string(process_of(worker_id{other})));
     if (!missing.empty())
       return list_of(missing) + (why_not_.empty() ? "" : ": " + why_not_);
-    return to_string(process_name{role::worker, *meeting_.first_missing()})
-           + ", which waits for others";
+    return to_string(process_of(worker_id{*meeting_.first_missing()})) + ", which waits for others";
   }
 
   void tell_waits(const std::string& topic, const std::string& text) const {

@@ -55,7 +55,7 @@ rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::ui
                        std::shared_ptr<float> sum, server_functions functions)
     : job_(job), functions_(std::move(functions)), rank_(rank), clocks_(bsp_clock_count(job)),
       known_(empty_cache(job)), computer_(job, make) {
-  assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
+  assert(goes_by_clocks(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
     partitions_.push_back({i});
   sum_floats_ = floats_per_line; // For the remarks.

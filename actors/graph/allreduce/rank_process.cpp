@@ -164,7 +164,7 @@ private:
       return;
     std::vector<std::string> names;
     for (const auto rank : missing)
-      names.push_back(to_string(process_name{role::worker, rank}));
+      names.push_back(to_string(process_of(worker_id{rank})));
     waits_(
       {log_level::warn, "communicator", {}, names.empty() ? "" : "waits for " + list_of(names)});
   }

@@ -162,7 +162,7 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_as(who.role == role::coordinator ? word_kind::deposed : word_kind::hopeless,
+      voice.end_as(traits_of(who.role).leads_job ? word_kind::deposed : word_kind::hopeless,
                    why.text);
     log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
@@ -372,7 +372,7 @@ int run_child(const child_identity& who, const run_options& options,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
-    transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
+    transport.unix_sockets = !traits_of(who.self.role).leads_job || !options.etcd;
     child_process self{who,
                        voice,
                        *std::move(cluster),

@@ -73,8 +73,9 @@ result<void> validate_compression(const run_options& options) {
   };
   if (name.empty())
     return {};
-  if (options.sync.mode == consistency_mode::hogwild)
-    return invalid("--sync hogwild writes values in place and sends nothing");
+  if (options.sync.traits().one_memory)
+    return invalid("--sync " + to_string(options.sync)
+                   + " writes values in place and sends nothing");
   if (options.record_directory)
     return invalid("--record knows the values that were pulled, not what a worker's compression "
                    "made of them");
@@ -109,7 +110,7 @@ result<std::optional<codec_options>> compression_of(const run_options& options,
 
 std::string remark_on_compression(const run_options& options, const job_spec& job) {
   const auto made = compression_of(options, job);
-  if (!made || !*made || !any_bsp(job) || !(*made)->keeps_residual())
+  if (!made || !*made || !goes_by_clocks(job) || !(*made)->keeps_residual())
     return {};
   return "--sync bsp with --compress " + names_of((*made)->sends())
          + ": what is sent depends on what a worker has not sent yet, so where batches are done "

@@ -91,11 +91,10 @@ CLI::Validator below_one() { return number_between(0.0f, 0.999999f); }
 } // namespace
 
 std::optional<role> role_named(std::string_view name) {
-  if (name == "worker")
-    return role::worker;
-  if (name == "server")
-    return role::server;
-  return name == "coordinator" ? std::optional{role::coordinator} : std::nullopt;
+  for (const auto& row : role_rows)
+    if (row.is_started && row.name == name)
+      return row.role;
+  return std::nullopt;
 }
 
 result<process_name> parse_process(const std::string& text) {
@@ -202,8 +201,7 @@ result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) 
 }
 
 run_mode run_options::mode() const {
-  const bool hogwild = sync.mode == consistency_mode::hogwild;
-  return asked_mode.value_or(hogwild ? run_mode::threads : run_mode::processes);
+  return asked_mode.value_or(sync.traits().one_memory ? run_mode::threads : run_mode::processes);
 }
 
 bool run_options::needs_run_directory() const {
@@ -218,7 +216,7 @@ any_store run_options::store(std::vector<table_spec> tables) const {
   }
   if (allreduce)
     return all_reduce{std::move(tables), servers.checkpoints};
-  if (sync.mode == consistency_mode::hogwild)
+  if (sync.traits().one_memory)
     return shared_memory{std::move(tables)};
   auto made = servers;
   made.tables = std::move(tables);
@@ -349,7 +347,7 @@ static void settle_staleness(run_options& options) {
   // ftrl's state depends on its rate; a server function gets the staleness, and may use it itself.
   const bool may_lower =
     optimizer.kind != optimizer_kind::ftrl && optimizer.kind != optimizer_kind::user;
-  if (options.sync.has_stale_steps() && may_lower && optimizer.full_rate_staleness == 0
+  if (options.sync.traits().stale_steps && may_lower && optimizer.full_rate_staleness == 0
       && !options.given.contains("--staleness-lr"))
     optimizer.full_rate_staleness = full_rate_staleness_default;
 }

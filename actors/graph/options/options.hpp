@@ -57,8 +57,8 @@ struct run_options {
   troupe::workers workers;
   reduce reducer;
   compress codec;
-  consistency sync{consistency_mode::asp, 0}; ///< Consistency of the tables of store().
-  optimizer_spec optimizer;                   ///< Optimiser of the tables of store().
+  consistency sync;         ///< Consistency of the tables of store().
+  optimizer_spec optimizer; ///< Optimiser of the tables of store().
   /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
   bool allreduce = false;
 

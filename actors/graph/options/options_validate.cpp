@@ -66,7 +66,7 @@ struct misfit {
   std::string_view why;
 };
 
-bool is_hogwild(const run_options& x) { return x.sync.mode == consistency_mode::hogwild; }
+bool is_one_memory(const run_options& x) { return x.sync.traits().one_memory; }
 bool is_one_process(const run_options& x) { return x.mode() != run_mode::processes; }
 bool is_simulated(const run_options& x) { return x.mode() == run_mode::simulation; }
 bool has_no_logs(const run_options& x) { return !x.needs_run_directory(); }
@@ -89,11 +89,11 @@ constexpr std::array misfits{
   misfit{is_allreduce, "--compress", "adds up whole gradients"},
   misfit{is_allreduce, "--workers-per-process --reduce-wait --threads --simulate",
          "has a process for each worker"},
-  misfit{is_hogwild,
+  misfit{is_one_memory,
          "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
          "--import",
          "keeps no record of batches, so it has no checkpoints"},
-  misfit{is_hogwild, "--servers --replicas --shards --verify-replicas",
+  misfit{is_one_memory, "--servers --replicas --shards --verify-replicas",
          "has one memory and no servers"},
   misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
   misfit{is_one_process, "--push-memory", "sends no pushes that would need memory of their own"},
@@ -117,7 +117,7 @@ std::string way_of(const run_options& options) {
     return "--sync allreduce";
   if (options.join && !is_one_process(options))
     return "--join";
-  return is_hogwild(options)     ? "--sync hogwild"
+  return is_one_memory(options)  ? "--sync " + to_string(options.sync)
          : is_simulated(options) ? "--simulate"
                                  : "--threads";
 }
@@ -138,8 +138,9 @@ result<void> check_misfits(const run_options& options) {
 
 /// Checks the files and the places of a run against each other.
 result<void> check_places(const run_options& options) {
-  if (is_hogwild(options) && options.mode() != run_mode::threads)
-    return wrong("--sync hogwild shares memory between threads: use --threads");
+  if (is_one_memory(options) && options.mode() != run_mode::threads)
+    return wrong("--sync " + to_string(options.sync)
+                 + " shares memory between threads: use --threads");
   if (options.standbys > 0 && !options.etcd)
     return wrong("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
                  "state of the coordinator that they replace");
@@ -149,7 +150,7 @@ result<void> check_places(const run_options& options) {
   if (options.join && options.join->port == 0)
     return wrong("--join needs the port at which the main host listens, not 0");
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
-                                  [](const auto& x) { return x.role == role::server; });
+                                  [](const auto& x) { return traits_of(x.role).holds_values; });
   if (options.join && serves && !options.checkpoint_directory)
     return wrong("--join with a server needs --checkpoint DIR: the same directory as on the main "
                  "host, on a file system that both share");
@@ -203,9 +204,7 @@ result<void> check_nodes(const run_options& options) {
   const auto& servers = options.servers;
   const auto& workers = options.workers;
   const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
-  const bool hogwild = is_hogwild(options);
-  const bool bsp = options.sync.mode == consistency_mode::bsp;
-  const bool ssp = options.sync.mode == consistency_mode::ssp;
+  const auto& mode = options.sync.traits();
   struct rule {
     bool broken;
     std::string text;
@@ -217,21 +216,25 @@ result<void> check_nodes(const run_options& options) {
      "--reads any spreads pulls over replicas: needs --replicas, or leave it out"},
     {servers.verify_replicas > 0 && servers.replicas == 1,
      "--verify-replicas compares replicas: needs --replicas, or leave it out"},
-    {servers.reads == read_target::any && ssp,
-     "--sync ssp has one server wait for the slowest worker: leave out --reads any"},
-    {servers.apply_batch > 1 && bsp,
+    {servers.reads == read_target::any && mode.bounded_lead,
+     fmt::format("--sync {}", mode.name)
+       + " has one server wait for the slowest worker: leave out --reads any"},
+    {servers.apply_batch > 1 && mode.clock_updates,
      sync + " applies each clock's pushes together anyway: leave out --apply-batch"},
-    {servers.apply_batch > 1 && hogwild,
+    {servers.apply_batch > 1 && mode.one_memory,
      sync + " applies no pushes together, as none waits: leave out --apply-batch"},
     {servers.durability == durability_mode::log && is_one_process(options),
      way_of(options) + " ends as a whole: leave out --durability"},
-    {workers.delta_pulls && hogwild,
-     "--sync hogwild writes values in place, so none are known to be unchanged: leave out "
-     "--delta-pulls"},
-    {workers.ahead > 0 && (bsp || ssp), sync + " waits for other workers: leave out --pull-ahead"},
-    {workers.per_process > 1 && hogwild,
-     "--sync hogwild has one memory for all workers and sends nothing: leave out "
-     "--workers-per-process"},
+    {workers.delta_pulls && mode.one_memory,
+     sync
+       + " writes values in place, so none are known to be unchanged: leave out "
+         "--delta-pulls"},
+    {workers.ahead > 0 && mode.pulls_wait(),
+     sync + " waits for other workers: leave out --pull-ahead"},
+    {workers.per_process > 1 && mode.one_memory,
+     sync
+       + " has one memory for all workers and sends nothing: leave out "
+         "--workers-per-process"},
     {workers.per_process > 1 && options.record_directory,
      "--record names the values that each gradient was computed from, which a sum of several does "
      "not say: leave out --workers-per-process"},

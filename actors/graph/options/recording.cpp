@@ -58,8 +58,9 @@ result<void> validate_recording(const run_options& options) {
     return invalid("--replay computes a record again, in its own order: leave out --simulate");
   if (!options.record_directory)
     return {};
-  if (options.sync.mode == consistency_mode::hogwild)
-    return invalid("--sync hogwild applies in no order that could be recorded: leave out --record");
+  if (options.sync.traits().one_memory)
+    return invalid("--sync " + to_string(options.sync)
+                   + " applies in no order that could be recorded: leave out --record");
   if (options.resume || options.import_file)
     return invalid("--record begins with the initial values: leave out --resume and --import");
   return {};

@@ -35,7 +35,7 @@ void read_measure(const std::string& text, run_options& options) {
 
 /// Returns the strongest measure that keeps the guarantees of the mode.
 straggler_measure least_possible(const run_options& options) {
-  if (options.sync.mode == consistency_mode::hogwild)
+  if (options.sync.traits().one_memory)
     return straggler_measure::warned;
   return options.mode() == run_mode::processes ? straggler_measure::evicted
                                                : straggler_measure::demoted;
@@ -69,7 +69,7 @@ result<void> validate_stragglers(const run_options& options) {
   };
   if (std::isnan(options.workers.straggler_time_scale)) // CLI::Range accepts it.
     return invalid("--straggler-time-scale: nan is not a number from 1 to 20");
-  if (options.workers.backups > 0 && options.sync.mode != consistency_mode::bsp)
+  if (options.workers.backups > 0 && !options.sync.traits().clock_updates)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
                    + " no update waits for all workers");
   if (options.workers.backups > options.workers.count)
@@ -81,8 +81,9 @@ result<void> validate_stragglers(const run_options& options) {
       || *options.workers.stragglers <= possible)
     return {};
   return possible == straggler_measure::warned
-           ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
-                     "warn or off")
+           ? invalid("--sync " + to_string(options.sync)
+                     + " would not notice that a batch is done twice: use --stragglers "
+                       "warn or off")
            : invalid(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}
                      + " cannot start a worker again: use --stragglers demote");
 }

@@ -25,7 +25,7 @@ namespace troupe {
 
 /// One death and its recovery.
 struct recovery {
-  troupe::role role = role::server;
+  troupe::role role = {};
   std::uint32_t index = 0;
   time_point killed_at{0};
   time_point detected_at{0};

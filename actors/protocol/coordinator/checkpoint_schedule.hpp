@@ -73,7 +73,7 @@ private:
   checkpoint_options options_;
   std::uint32_t chains_ = 1;
   std::uint32_t slots_ = 1;
-  bool bsp_ = false;
+  bool by_clocks_ = false;
   std::uint64_t clocks_total_ = 0;
 
   stage stage_ = stage::idle;

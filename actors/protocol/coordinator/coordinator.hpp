@@ -117,6 +117,12 @@ private:
             effects_ref effects);
   bool may_belong(const member_id& who) const;
   void on_join(const status_message& what, time_point now, effects_ref effects);
+  void take_in(const member_id& who, const worker_status& body, time_point now,
+               effects_ref effects);
+  void take_in(const member_id& who, const server_status& body, time_point now,
+               effects_ref effects);
+  void take_in(const member_id& who, const observer_status& body, time_point now,
+               effects_ref effects);
   void on_member_lost(const member_id& who, const std::string& why, time_point now,
                       effects_ref effects);
   void detect_stragglers(time_point now, effects_ref effects);
@@ -153,7 +159,6 @@ private:
   bool acts_in_a_chain(const member_id& who) const;
   void detect_silent_servers(time_point now, effects_ref effects);
   void detect_unheard(const member_id& who, time_point now, effects_ref effects);
-  void on_server_join(const member_id& who, time_point now, effects_ref effects);
   void on_server_lost(const member_id& who, time_point now, effects_ref effects);
   std::set<server_id> expected_servers(time_point now) const;
   void place_shards(time_point now, effects_ref effects);
@@ -186,7 +191,7 @@ private:
   membership members_;
   std::set<member_id> unknown_members_; ///< Members of another job; one event tells of each.
   std::set<member_id> notified_;        ///< Members that had their event; at most one for each.
-  std::set<std::pair<role, std::uint32_t>> seen_;
+  std::set<member_id> seen_;            ///< Slots whose first member has come.
   std::map<std::uint32_t, server_entry> servers_; ///< The present servers.
   std::map<std::uint32_t, time_point> gone_;      ///< Absent servers, and since when.
   std::set<server_id> newcomers_; ///< Added servers that do not have their share of the chains yet.

@@ -23,7 +23,7 @@ std::uint64_t position_in(const lease& what, std::uint64_t batch) {
 } // namespace
 
 ledger::ledger(const job_spec& job, ledger_options options)
-    : job_(job), options_(options), batches_(job.batches()), bsp_(any_bsp(job)) {
+    : job_(job), options_(options), batches_(job.batches()), by_clocks_(goes_by_clocks(job)) {
   options_.lease_batches = std::clamp(options_.lease_batches, 1u, lease_count_max);
   options_.leases_ahead = std::max(options_.leases_ahead, 1u);
 }
@@ -45,7 +45,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
   while (!queued_.empty()) {
     const auto to = least_loaded(workers, lease_max);
     const auto size_max = lease_max_of(to, lease_max);
-    if (!bsp_ && load(to) >= size_max * options_.leases_ahead)
+    if (!by_clocks_ && load(to) >= size_max * options_.leases_ahead)
       break;
     auto what = take_queued(std::min(lease_size(workers.size()), size_max));
     what.id = next_lease_id++;
@@ -56,7 +56,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
     const auto to = fewest_leases(workers);
     if (leases_of(to).size() >= options_.leases_ahead)
       break;
-    if (bsp_) {
+    if (by_clocks_) {
       give_out_group(workers, next_lease_id, changed);
       continue;
     }
@@ -125,8 +125,8 @@ std::uint64_t ledger::load(worker_id worker) const {
 std::uint64_t ledger::lease_max_of(worker_id worker,
                                    const std::map<worker_id, std::uint32_t>& lease_max) const {
   const auto own = lease_max.find(worker);
-  return own == lease_max.end() || bsp_ ? options_.lease_batches
-                                        : std::clamp(own->second, 1u, options_.lease_batches);
+  return own == lease_max.end() || by_clocks_ ? options_.lease_batches
+                                              : std::clamp(own->second, 1u, options_.lease_batches);
 }
 
 worker_id ledger::least_loaded(const std::vector<worker_id>& workers,
@@ -175,7 +175,7 @@ bool ledger::take_leases(worker_id worker) {
   for (auto i = own.leases.size(); i-- > 0;)
     if (i != kept)
       changed = cut(own, i, 0) || changed;
-  return (!bsp_ && cut(own, 0, own.first_open(0) + 1)) || changed;
+  return (!by_clocks_ && cut(own, 0, own.first_open(0) + 1)) || changed;
 }
 
 std::optional<worker_id>
@@ -183,7 +183,7 @@ ledger::overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const {
   std::optional<worker_id> most;
   for (const auto& [worker, own] : held_) {
     const bool can_give =
-      bsp_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
+      by_clocks_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
     if (!own.copy_of && can_give && (!most || least_loaded({worker, *most}, lease_max) == *most))
       most = worker;
   }
@@ -418,7 +418,7 @@ void ledger::raise_cursor(std::uint64_t end) {
   end = std::min(end, batches_);
   if (end <= cursor_)
     return;
-  if (bsp_)
+  if (by_clocks_)
     end = bsp_end(job_, bsp_clock(job_, {end - 1})).value;
   for (; cursor_ < end; ++cursor_) {
     if (!settled_.contains({cursor_}) && !leased_.contains(cursor_))

@@ -143,7 +143,7 @@ private:
   job_spec job_;
   ledger_options options_;
   std::uint64_t batches_ = 0;
-  bool bsp_ = false; ///< Some table is bsp.
+  bool by_clocks_ = false;
   std::uint64_t cursor_ = 0;
   batch_set settled_;
   std::set<std::uint64_t> queued_;

@@ -10,15 +10,13 @@ using namespace std::chrono_literals;
 constexpr auto doubt = 500ms;
 
 member_id slot_of(const member_id& who) {
-  return who.role == role::observer ? who : member_id{who.role, who.index, {}};
+  return traits_of(who.role).has_slots ? member_id{who.role, who.index, {}} : who;
 }
 
 } // namespace
 
 std::string name_of(const member_id& who) {
-  const char* names[] = {"coordinator", "server", "worker", "observer"};
-  return std::string{names[static_cast<std::size_t>(who.role) % 4]} + " "
-         + std::to_string(who.index);
+  return std::string{traits_of(who.role).name} + " " + std::to_string(who.index);
 }
 
 std::optional<member_id> membership::gives_way(const member_id& sender, time_point now) const {
@@ -26,7 +24,7 @@ std::optional<member_id> membership::gives_way(const member_id& sender, time_poi
   if (slot == members_.end() || slot->second.id == sender || dead_.contains(sender))
     return std::nullopt;
   const auto& holder = slot->second;
-  const bool silent = holder.id.role == role::worker && now - holder.heard > doubt;
+  const bool silent = !traits_of(holder.id.role).holds_values && now - holder.heard > doubt;
   return holder.disconnected || silent ? std::optional{holder.id} : std::nullopt;
 }
 

@@ -129,7 +129,7 @@ private:
 
   job_spec job_;
   recovery_options options_;
-  bool bsp_ = false;
+  bool by_clocks_ = false;
   std::vector<shard_state> shards_;
   std::map<std::uint32_t, std::uint64_t> rolled_back_; ///< Updates that were lost, by server.
 

@@ -92,7 +92,7 @@ worker_admission::worker_admission(const job_spec& job, ledger_options leases,
                                    std::uint64_t term)
     : regular_(job.workers), backups_(job.backup_workers),
       // In ssp and asp a copy is of one batch: most likely it comes too late.
-      copied_batches_max_(any_bsp(job) ? leases.lease_batches : 1), lease_time_(lease_time),
+      copied_batches_max_(goes_by_clocks(job) ? leases.lease_batches : 1), lease_time_(lease_time),
       ledger_(job, leases), next_lease_(mutated(mutation::lease_ids_again) ? 1 : (term << 32) + 1) {
   if (stragglers)
     detector_.emplace(*stragglers);
@@ -170,9 +170,7 @@ void worker_admission::decide(const work_conditions& now_valid) {
 
 void worker_admission::admit(const work_conditions& now_valid) {
   const bool any = any_work();
-  for (const auto& [slot, record] : now_valid.members.all()) {
-    if (slot.role != role::worker)
-      continue;
+  for (const auto& [slot, record] : now_valid.members.workers()) {
     auto& worker = workers_.at(slot.index);
     const bool work = has_work_for({slot.index}, any, now_valid);
     const auto is_listed = [&] { return listed_anywhere(now_valid.shards, record.id); };
@@ -248,9 +246,7 @@ bool worker_admission::has_work_for(worker_id id, bool any,
 
 worker_admission::worker_pool worker_admission::available_workers(const membership& members) const {
   worker_pool all;
-  for (const auto& [slot, record] : members.all()) {
-    if (slot.role != role::worker)
-      continue;
+  for (const auto& [slot, record] : members.workers()) {
     const auto& worker = workers_.at(slot.index);
     all.more_to_come = all.more_to_come || worker.stage == stage::candidate;
     if (worker.stage != stage::admitted || record.disconnected)

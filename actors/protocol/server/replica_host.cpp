@@ -136,7 +136,7 @@ void replica_host::begin_generation(const chain_config& newest, time_point now,
   failed_.reset();
   unreadable_ = 0;
   was_told_ = recovered_ = broken_ = copy_waits_ = false;
-  is_bsp_ = any_bsp(desired_->job);
+  is_bsp_ = goes_by_clocks(desired_->job);
   partitions_.clear();
   for (std::uint32_t p = 0; p < desired_->shard_of.size(); ++p)
     if (desired_->shard_of[p] == shard_)

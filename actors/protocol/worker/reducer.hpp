@@ -128,8 +128,8 @@ private:
 
   job_spec job_;
   reducer_options options_;
-  bool any_bsp_;
-  std::optional<std::uint64_t> staleness_min_; ///< Smallest of the ssp tables.
+  bool goes_by_clocks_;
+  std::optional<std::uint32_t> least_lead_;
   std::map<request_token, open_request> requests_;
   std::map<sum_id, std::vector<share>> forwards_;
   std::vector<sum_effect> held_; ///< Each waits for an earlier push of a worker.

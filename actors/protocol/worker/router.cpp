@@ -48,11 +48,8 @@ std::uint64_t bytes_of(const pull_request& what) {
 router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
   for (const auto& table : job_.tables)
     block_elements_.push_back(troupe::block_elements(table));
-  const auto any = [&](consistency_mode mode) {
-    return std::ranges::any_of(job_.tables, [&](const auto& x) { return x.sync.mode == mode; });
-  };
-  any_ssp_ = any(consistency_mode::ssp);
-  any_bsp_ = any(consistency_mode::bsp);
+  only_heads_answer_ = any_table(job_, &mode_traits::bounded_lead);
+  pulls_wait_ = has_waiting_pulls(job_);
 }
 
 void router::set_view(const view& now_valid, time_point now, router_effects& effects) {
@@ -289,7 +286,8 @@ void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) 
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
   const request& what = part->second.what;
-  return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
+  return only_heads_answer_ && !what.push && !what.pull->latest
+         && !mutated(mutation::pull_overtakes_push)
          && std::any_of(in.open.begin(), part, [&](const auto& earlier) {
               return earlier.second.what.push
                      && share_a_worker(*earlier.second.what.push, *what.pull);
@@ -298,7 +296,7 @@ bool router::waits_for_push(const chain_queue& in, part_id id) const {
 
 /// Sends the parts that waited for the push of part `behind`.
 void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
-  if (!any_ssp_)
+  if (!only_heads_answer_)
     return;
   for (auto next = to.open.upper_bound(behind); next != to.open.end(); ++next)
     if (next->second.waits)
@@ -333,7 +331,7 @@ void router::send_all(chain_queue& to, router_effects& effects) {
 
 /// Introduces waiting workers to a new head by an empty pull, which is answered at once.
 void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
-  if (!any_ssp_ || mutated(mutation::nobody_introduced))
+  if (!only_heads_answer_ || mutated(mutation::nobody_introduced))
     return;
   for (auto& [token, open] : requests_) {
     const bool is_there =
@@ -352,13 +350,14 @@ void router::introduce_waiting(chain_queue& to, time_point now, router_effects& 
 
 /// Returns whether replicas other than the head may answer the request.
 bool router::is_anywhere(const chain_queue& of, const request& what) const {
-  return !what.push && what.pull && !of.entry.others.empty() && (!any_ssp_ || what.pull->latest);
+  return !what.push && what.pull && !of.entry.others.empty()
+         && (!only_heads_answer_ || what.pull->latest);
 }
 
 /// Returns the replica to ask first for the values, once the push is done.
 std::size_t router::first_reader(const chain_queue& of, const request& what) const {
   const bool spreads = options_.reads == read_target::any && what.pull && !what.pull->latest;
-  if (!spreads || any_ssp_ || of.entry.others.empty())
+  if (!spreads || only_heads_answer_ || of.entry.others.empty())
     return 0;
   return (what.pull->step.worker.value + of.entry.shard.value) % (1 + of.entry.others.size());
 }
@@ -372,7 +371,7 @@ std::size_t router::next_reader(const chain_queue& of, const open_part& part) co
 }
 
 void router::wait_patiently(const chain_queue& of, open_part& part, time_point now) const {
-  const bool never_waits = is_anywhere(of, part.what) && (!any_bsp_ || part.what.pull->latest);
+  const bool never_waits = is_anywhere(of, part.what) && (!pulls_wait_ || part.what.pull->latest);
   const bool is_patient = options_.read_patience == std::chrono::milliseconds{0};
   part.patience_end = {};
   if (never_waits && !is_patient)

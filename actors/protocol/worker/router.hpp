@@ -145,8 +145,8 @@ private:
   job_spec job_;
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
-  bool any_ssp_ = false; ///< Only heads answer pulls.
-  bool any_bsp_ = false; ///< Pulls wait for other workers.
+  bool only_heads_answer_ = false; ///< Pulls, because they wait for slow workers.
+  bool pulls_wait_ = false;        ///< For other workers.
   view view_;
   row_split row_split_; ///< Made from view_.
   std::map<shard_id, chain_queue> chains_;

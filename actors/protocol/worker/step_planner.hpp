@@ -97,7 +97,7 @@ private:
   entry* find(std::uint64_t number);
 
   job_spec job_;
-  bool any_bsp_ = false;
+  bool goes_by_clocks_ = false;
   step_planner_options options_;
   work_list work_;
   std::deque<entry> steps_;   ///< Their batches are in flight on the work list.
