@@ -35,8 +35,8 @@ struct entry_header {
   /// Its batches, in the order in which they are added up: those of a push, or all slots of a bsp
   /// clock.
   std::vector<step_header> steps;
-  /// The tables that they step, in ascending order: all tables with clocks of the job, or other tables
-  /// only.
+  /// The tables that they step, in ascending order: all tables with clocks of the job, or other
+  /// tables only.
   std::vector<table_id> tables;
   /// Version of the values that the gradient was computed from. A bsp clock does not use it.
   std::uint64_t base_version = 0;
@@ -117,9 +117,9 @@ struct pull_terms {
 /// brought; later copies of it only wait with it.
 ///
 /// Each push of a worker ends one of its clocks. It names all tables that the step is to change, so
-/// either all of the job's tables with clocks or none. In a job that mixes modes, the other tables of
-/// a push become an entry when it arrives. Its tables with clocks are part of their clock's entry, and the
-/// push is acknowledged when that entry is applied.
+/// either all of the job's tables with clocks or none. In a job that mixes modes, the other tables
+/// of a push become an entry when it arrives. Its tables with clocks are part of their clock's
+/// entry, and the push is acknowledged when that entry is applied.
 ///
 /// A push may be the sum of several batches. It becomes an entry as a whole or not at all. If only
 /// some of its batches may be applied, the sum is refused, and its batches may come one by one.
@@ -143,8 +143,8 @@ struct pull_terms {
 ///     truncates has a past state of its shard.
 class shard {
 public:
-  /// Applied batches of tables with clocks move by whole clocks, so those of `partitions` must end at a
-  /// clock.
+  /// Applied batches of tables with clocks move by whole clocks, so those of `partitions` must end
+  /// at a clock.
   shard(const job_spec& job, generation_id generation,
         const std::vector<shard_partition>& partitions, shard_options options = {});
 
