@@ -81,6 +81,8 @@ TEXT_AS_FAILURE = [
 NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
 INLINE_CONSTANT = re.compile(r"inline const(?:expr)? .*?(\w+)(?:\[\w*\])?(?: =|\{)")
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+JOURNEYS = "docs/design/journeys.md"
+STEP = re.compile(r"^\d+\. .*(?:\n   .*)*", re.MULTILINE)
 
 
 def check_shape(path, lines):
@@ -247,10 +249,58 @@ def check_quotes(path, lines):
             start = None
 
 
+def code_of(path):
+    """Returns the text of a source file without comments; empty: there is no such file."""
+    file = ROOT / path
+    return re.sub(r"//.*", "", file.read_text()) if file.is_file() else ""
+
+
+def missing_in_code(name, path):
+    """Returns the part of a function's name, such as a::b, that a file lacks, or None."""
+    *classes, function = name.split("::")
+    code = code_of(path)
+    around = code + code_of(pathlib.PurePath(path).with_suffix(".hpp"))
+    if not re.search(rf"\b{re.escape(function)}\(", code):
+        return f"{function}()"
+    return next((x for x in classes if not re.search(rf"\b{re.escape(x)}\b", around)), None)
+
+
+def problems_of_step(step):
+    """Yields what is wrong with a step's names: files, and behind each one its functions."""
+    file, has_function = None, False
+    for name in re.findall(r"`([^`]+)`", step):
+        if "/" in name:
+            file = name
+            if not (ROOT / file).is_file():
+                yield f"no file {file}, name the one that has the step now"
+                return
+        elif file:
+            has_function = True
+            if lost := missing_in_code(name, file):
+                yield f"{file} has no {lost}, name the function that has the step now"
+    if not has_function:
+        yield "a step without a file and a function, name both"
+
+
+def check_journeys(path, lines):
+    """Checks that each step names files that exist, and functions that these have."""
+    if str(path) != JOURNEYS:
+        return
+    text = "\n".join(lines)
+    steps = list(STEP.finditer(text))
+    if not steps:
+        yield 1, "no step, number them as 1., 2."
+    for step in steps:
+        for message in problems_of_step(step[0]):
+            yield text.count("\n", 0, step.start()) + 1, message
+
+
 RULES = [check_shape, check_words, check_header, check_failures, check_decider, check_layers,
          check_private, check_functions, check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
             for path in (ROOT / "examples").glob("*/*.cpp")]
+
+ROUTER = "actors/protocol/worker/router.cpp"
 
 # (path, text, part of the message) for each way to fail.
 VIOLATIONS = [
@@ -322,6 +372,15 @@ VIOLATIONS = [
     ("tests/actors/a_test.cpp", "namespace b_test {", "not in a namespace of its own"),
     ("docs/a.md", "```\n" + "x" * 101 + "\n```\n" + "x" * 101, "columns, wrap it"),
     ("README.md", "```cpp\n  int in_no_example = 0;\n```", "quote lines of one"),
+    *((JOURNEYS, step, message)
+      for step, message in [
+          ("1. It splits.\n   `tests/none.cpp` `router::split`", "no file tests/none.cpp"),
+          (f"1. It splits.\n   `{ROUTER}`", "without a file and a function"),
+          ("1. It returns `not_ready`.", "without a file and a function"),
+          (f"1. It splits.\n   `{ROUTER}` `router::ask`,\n   `router::gone`", "has no gone()"),
+          (f"1. It splits.\n   `{ROUTER}` `gone::split`", "has no gone,"),
+          (f"1. It splits.\n   `{ROUTER}` `view_`", "has no view_()"),
+          ("* It splits.", "no step")]),
 ]
 CLEAN = [
     ("kernels/a.cpp", '#include "base/error.hpp"'),
@@ -338,13 +397,14 @@ CLEAN = [
      "std::optional<std::string> fault;\nif (failed || names.empty())\n  return failed->text;"),
     ("tests/actors/a.cpp", "std::string failed;"),
     ("actors/a.cpp", "namespace x {\n" + "int i;\n" * FUNCTION_LINES_MAX + "}"),
+    (JOURNEYS, f"# Steps\n\n1. `not_ready`.\n   `{ROUTER}` `router::split`, `router::ask`"),
     ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
 ]
 
 
 def problems(path, text):
     lines = text.splitlines()
-    for rule in [check_quotes, check_columns] if path.suffix == ".md" else RULES:
+    for rule in [check_quotes, check_columns, check_journeys] if path.suffix == ".md" else RULES:
         for number, message in rule(path, lines):
             yield f"{path}:{number}: {message}"
 
