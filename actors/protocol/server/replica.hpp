@@ -82,7 +82,7 @@ using replica_effects = std::vector<replica_effect>;
 /// Invariants:
 /// (1) entries are applied in the order of the log, one at a time, each after it is committed.
 /// (2) pushes are taken by the head alone, while it is not sealed. Pulls are answered under a
-///     lease, by the head or, with query::anywhere, by another member.
+///     lease, by the head or, with pull_request::anywhere, by another member.
 class replica {
 public:
   /// `generation`: the job's generation, which steps name. `of`: the shard's generation.
