@@ -228,7 +228,9 @@ void job_world::check_finished() {
 void job_world::check_stopped() {
   const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
                                    [](const auto& x) { return x.second.committed; });
-  if (newest == checkpoints_.rend() || newest->first <= before_stop_ || *stop_at_ < faults_end_
+  const bool was_asked =
+    stop_at_ && *stop_at_ >= faults_end_; // Else it finished between two looks.
+  if (newest == checkpoints_.rend() || newest->first <= before_stop_ || !was_asked
       || mode().clock_updates)
     return;
   ++tally_.stops;

@@ -25,7 +25,7 @@ TEST_CASE("roles have names of their own") {
     CHECK(names.insert(row.name).second);
     CHECK(processes.insert(row.process).second);
   }
-  CHECK(names_of({}) == "no role");
+  CHECK(names_of(std::vector<role>{}) == "no role");
   CHECK(names_of({role::server}) == "server");
   CHECK(names_of({role::server, role::observer}) == "server or observer");
 }
