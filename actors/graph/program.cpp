@@ -7,6 +7,7 @@
 #include "actors/graph/launch/launcher.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/options/fields.hpp"
 #include "actors/graph/options/help_text.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/replay/replay_run.hpp"

@@ -1,8 +1,8 @@
 #include "actors/graph/launch/local_cluster.hpp"
 
 #include "actors/graph/launch/build_workers.hpp"
+#include "actors/graph/launch/take_fields.hpp"
 #include "actors/graph/options/recording.hpp"
-#include "actors/graph/options/straggler_flags.hpp"
 #include "actors/roles/server/expander_actor.hpp"
 #include "base/system/draw_random.hpp"
 #include "storage/coordinator_store.hpp"
@@ -21,14 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Fills in the options of servers that the plan has. `log` takes the lines of all servers.
-void take_fields(const plan& what, const log_sink& log, server_options& how) {
+void take_plan(const plan& what, const log_sink& log, server_options& how) {
+  take_fields(carried_to(role::server, what.options), how);
   how.log = [log, who = to_string(process_of(how.self))](log_level level, const std::string& text) {
     log(level, who + ": " + text);
   };
-  how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
   how.given = what.given;
-  how.verify_replicas = what.options.servers.verify_replicas;
   how.record = recording_of(what.options, how.log);
   if (what.make_keeper)
     how.keeper = keeper_of(what, how.log);
@@ -72,10 +71,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   coordinator_setup setup;
   setup.job = job;
   setup.options.checkpoints = checkpoints.has_value();
-  setup.options.checkpointing = options.servers.checkpoints;
-  setup.options.stragglers = straggler_rules(options);
+  take_fields(carried_to(role::coordinator, options), setup);
   setup.options.resume = options.resume || options.import_file;
-  setup.scrub_interval = options.servers.scrub_interval;
   setup.log = log;
   checkpointer coordinator_files;
   if (checkpoints) {
@@ -112,7 +109,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
                          [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
-      take_fields(what, tell, how);
+      take_plan(what, tell, how);
       if (simulated) {
         how.own_thread = false;
         how.boot_clock = simulated->clock();
