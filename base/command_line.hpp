@@ -3,7 +3,7 @@
 
 #include "base/near_name.hpp"
 #include "base/number_fit.hpp"
-#include "base/number_from.hpp"
+#include "base/path_fault.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace troupe {
@@ -25,26 +24,14 @@ inline std::string proposal(std::string_view word, std::span<const std::string> 
   return near.empty() ? "" : "; did you mean " + quote(near) + "?";
 }
 
-/// Says why a text names no file or directory; empty: it names one.
-inline std::string path_fault(const std::string& text) {
-  return text.empty() ? "the name of the file or directory is empty" : "";
-}
-
 /// Checks a number, as CLI::Range, which takes -1 for the largest number without a sign, 010 for 8,
 /// and nan for any number.
 template <class Number>
 CLI::Validator number_between(Number least, Number greatest) {
-  const auto check = [least, greatest](const std::string& text) -> std::string {
-    const auto given = number_from<Number>(text);
-    bool right = given && *given >= least && *given <= greatest;
-    if constexpr (std::is_floating_point_v<Number>) {
-      if (const auto fault = size_fault<Number>(text))
-        return *fault;
-    } else {
-      right = right && fmt::to_string(*given) == text;
-    }
-    return right ? ""
-                 : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
+  const auto range = fmt::format("from {} to {}", least, greatest);
+  const auto check = [=](const std::string& text) {
+    const auto given = number_in(text, least, greatest, range);
+    return given ? std::string{} : given.error().text;
   };
   return CLI::Validator{check, fmt::format("{}..{}", least, greatest)};
 }

@@ -1,7 +1,7 @@
 #include "actors/graph/plan.hpp"
 
-#include "actors/graph/option_fields.hpp"
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/field_checks.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "base/quote.hpp"
 #include "storage/job_difference.hpp"
 
@@ -175,47 +175,10 @@ result<void> check_values(const plan& what) {
   return {};
 }
 
-std::int64_t signed_of(std::uint64_t x) {
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(x, std::int64_t{1} << 62));
-}
-
-/// Checks fields that a program may set to any value; the command line checks its own.
-result<void> check_ranges(const plan& made) {
-  const auto& store = made.options.servers;
+/// Checks fields of nodes against the store.
+result<void> check_nodes(const plan& made) {
   const auto& source = made.options.workers;
-  struct field {
-    const std::string& node;
-    const char* name;
-    std::int64_t value, least, greatest;
-  };
-  constexpr std::int64_t milliseconds_max = 60'000'000'000'000; // As long as --checkpoint-every.
-  const field checked[] = {
-    {made.store_name, "servers::count", store.count, 1, 256},
-    {made.store_name, "servers::replicas", store.replicas, 1, 16},
-    {made.store_name, "servers::shards", store.shards, 0, 4096},
-    {made.store_name, "servers::apply_batch", signed_of(store.apply_batch), 1, 1024},
-    {made.store_name, "servers::scrub_interval", store.scrub_interval.count(), 0, milliseconds_max},
-    {made.store_name, "checkpoint_options::interval", store.checkpoints.interval.count(), 0,
-     milliseconds_max},
-    {made.store_name, "checkpoint_options::keep", signed_of(store.checkpoints.keep), 1, 1000},
-    {made.workers_name, "workers::count", source.count, 1, 1024},
-    {made.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
-    {made.workers_name, "workers::ahead", source.ahead, 0, 2},
-    {made.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
-    {made.store_name, "supervision::crashes_max", store.on_death.crashes_max, 1, 1000},
-    {made.workers_name, "supervision::crashes_max", source.on_death.crashes_max, 1, 1000},
-    {made.store_name, "supervision::window", store.on_death.window.count(), 1, 1'000'000},
-    {made.workers_name, "supervision::window", source.on_death.window.count(), 1, 1'000'000},
-  };
-  for (const auto& [node, name, value, least, greatest] : checked)
-    if (value < least || value > greatest)
-      return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
-                                                  name, value, least, greatest)};
-  if (!(source.straggler_time_scale >= 1 && source.straggler_time_scale <= 20))
-    return {errc::invalid_argument,
-            fmt::format("{}: workers::straggler_time_scale is {}, which is not from 1 to 20",
-                        made.workers_name, source.straggler_time_scale)};
-  if (store.on_death.then == outcome::leave_out)
+  if (made.options.servers.on_death.then == outcome::leave_out)
     return {errc::invalid_argument,
             made.store_name
               + ": a job cannot go on without a part of its tables, so on_death.then "
@@ -296,21 +259,6 @@ result<void> check_path(const plan& what) {
       if (!(wanted->lost >= 0 && wanted->lost < 1 && wanted->repeated >= 0 && wanted->repeated < 1
             && wanted->delay >= 0ms && wanted->delay <= 5s))
         return wrong("faults: shares are from 0 to below 1, and the delay is at most 5 s");
-    if (const auto* const wanted = each.get<reduce>();
-        wanted && (wanted->wait < 0ms || wanted->wait > 5s))
-      return wrong("reduce::wait is not from 0 to 5 s");
-    if (const auto* const wanted = each.get<compress>()) {
-      if (wanted->pulls > encoding::int8)
-        return wrong(fmt::format("compress::pulls is {}, which cannot have whole values: use f32, "
-                                 "fp16, bf16 or int8",
-                                 to_string(wanted->pulls)));
-      for (const auto& [table, how] : wanted->pushes)
-        if ((how.how == encoding::topk || how.how == encoding::randomk)
-            && !(how.fraction > 0 && how.fraction <= 1))
-          return wrong(fmt::format("compress::pushes: {} sends {} of the elements, which is not "
-                                   "above 0 and at most 1",
-                                   to_string(how.how), how.fraction));
-    }
     if (!of_trainer && !what.has_servers())
       return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
                                "servers: leave {} out",
@@ -400,6 +348,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
     if (auto used = check_effects(options, made); !used)
       return used.error();
   if (auto fit = check_ranges(made); !fit)
+    return fit.error();
+  if (auto fit = check_nodes(made); !fit)
     return fit.error();
   if (auto fit = validate(made.options); !fit)
     return fit.error();

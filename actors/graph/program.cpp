@@ -9,6 +9,7 @@
 #include "actors/graph/launch/process_backend.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/options/fields.hpp"
 #include "actors/graph/options/help_text.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/replay/replay_run.hpp"

@@ -10,18 +10,17 @@
 
 namespace troupe {
 
-rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& status,
-                                   const log_sink& log, const notice_sink& waits,
-                                   std::uint64_t clock)
-    : cluster_(cluster), status_(status), log_(log), waits_(waits),
+rank_checkpoints::rank_checkpoints(const cluster_file& cluster, const checkpoint_options& period,
+                                   shared_status& status, const log_sink& log,
+                                   const notice_sink& waits, std::uint64_t clock)
+    : cluster_(cluster), period_(period), status_(status), log_(log), waits_(waits),
       last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
       written_clock_(clock) {}
 
 bool rank_checkpoints::due(std::uint64_t clock) const {
-  const bool by_time = cluster_.checkpointing.interval.count() > 0
-                       && steady_now() - written_at_ >= cluster_.checkpointing.interval;
-  const bool by_clock =
-    cluster_.checkpointing.clocks > 0 && clock >= written_clock_ + cluster_.checkpointing.clocks;
+  const bool by_time =
+    period_.interval.count() > 0 && steady_now() - written_at_ >= period_.interval;
+  const bool by_clock = period_.clocks > 0 && clock >= written_clock_ + period_.clocks;
   return (by_time || by_clock) && !is_busy();
 }
 
@@ -74,7 +73,7 @@ result<void> rank_checkpoints::try_to_write(storage::manifest what,
     return done;
   status_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
   // One that cannot be removed costs space only; the next one tries again.
-  (void)storage::retain(directory, cluster_.checkpointing.keep);
+  (void)storage::retain(directory, period_.keep);
   return {};
 }
 

@@ -23,8 +23,9 @@ namespace troupe {
 class rank_checkpoints {
 public:
   /// Borrowed: all references. `clock`: the clock at which this process begins.
-  rank_checkpoints(const cluster_file& cluster, shared_status& status, const log_sink& log,
-                   const notice_sink& waits, std::uint64_t clock);
+  rank_checkpoints(const cluster_file& cluster, const checkpoint_options& period,
+                   shared_status& status, const log_sink& log, const notice_sink& waits,
+                   std::uint64_t clock);
 
   /// Returns whether a checkpoint is due, by time or by clocks; false while one is being written.
   bool due(std::uint64_t clock) const;
@@ -39,6 +40,7 @@ private:
   result<void> write(storage::manifest what, std::vector<partition_image> images);
 
   const cluster_file& cluster_;
+  const checkpoint_options& period_;
   shared_status& status_;
   const log_sink& log_;
   const notice_sink& waits_;

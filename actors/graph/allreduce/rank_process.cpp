@@ -55,7 +55,7 @@ public:
                const plan& what, const rank_voice& voice, kernels::team_memory* memory)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(voice.log), waits_(voice.waits), works_(voice.works), memory_(memory),
-        notes_(std::make_shared<program_notes>(log_)),
+        period_(what.options.servers.checkpoints), notes_(std::make_shared<program_notes>(log_)),
         model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
                room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
@@ -68,7 +68,7 @@ public:
     if (auto restored = restore(); !restored)
       return restored;
     if (who_.index == 0)
-      checkpoints_.emplace(cluster_, status_, log_, waits_, model_.clock());
+      checkpoints_.emplace(cluster_, period_, status_, log_, waits_, model_.clock());
     while (true) {
       auto communicator = form();
       if (!communicator)
@@ -324,6 +324,7 @@ private:
   const notice_sink& waits_;
   const std::function<void()>& works_;
   kernels::team_memory* const memory_; ///< Null: ranks add up over links.
+  const checkpoint_options period_;
   const std::shared_ptr<program_notes> notes_;
   rank_model model_;
   rank_sum sum_{model_};

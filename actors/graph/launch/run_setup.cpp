@@ -2,7 +2,7 @@
 
 #include "actors/graph/worker_groups.hpp"
 #include "actors/graph/launch/import.hpp"
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "base/system/draw_random.hpp"

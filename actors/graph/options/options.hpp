@@ -1,4 +1,4 @@
-// Declares, parses and checks the command line that every program has.
+// Defines the options of a run. fields.hpp lists them with their names on the command line.
 #pragma once
 
 #include "actors/graph/nodes/nodes.hpp"
@@ -19,10 +19,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace troupe {
 
@@ -121,10 +117,6 @@ struct run_options {
   stage_list stages() const;
 };
 
-/// Declares the options on `app`; they are parsed into `options`, which must outlive it.
-/// Texts that cannot be used end the parse with one line.
-void declare(CLI::App& app, run_options& options);
-
 /// Checks the options that do not depend on a graph. Errors: invalid_argument.
 result<void> validate_without_graph(const run_options& options);
 /// Checks all options together, with the fields of the graph's nodes. Errors: invalid_argument.
@@ -144,13 +136,5 @@ void add_process(const named_process& what, role as, run_options& options);
 
 /// Parses "worker:1": a role and the index of its process.
 result<process_name> parse_process(const std::string& text);
-/// A period of time or of clocks: "2s", "500ms", "1m" or "200clocks".
-struct checkpoint_period {
-  std::chrono::milliseconds interval{0};
-  std::uint64_t clocks = 0;
-};
-result<checkpoint_period> parse_checkpoint_period(const std::string& text);
-/// Parses "10m", or "off", which gives 0.
-result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text);
 
 } // namespace troupe

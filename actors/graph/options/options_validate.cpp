@@ -1,8 +1,8 @@
 // Checks which options fit together, and whether the files of a run's end can be written.
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/options/recording.hpp"
-#include "actors/graph/options/straggler_flags.hpp"
+#include "actors/graph/options/straggler_rules.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
 #include "actors/transport/streams/socket_address.hpp"
 #include "base/system/links.hpp"

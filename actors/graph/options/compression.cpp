@@ -1,8 +1,4 @@
-#include "actors/graph/options/compression_flags.hpp"
-
-#include "base/quote.hpp"
-
-#include "CLI/CLI.hpp"
+#include "actors/graph/options/compression.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,21 +7,6 @@
 namespace troupe {
 
 namespace {
-
-void read_compression(const std::string& text, run_options& options) {
-  const auto equals = text.find('=');
-  const bool names_table = equals != std::string::npos;
-  const auto read = parse_compression(names_table ? text.substr(equals + 1) : text);
-  if (!read)
-    throw CLI::ValidationError{"--compress", read.error().text};
-  const auto table = names_table ? text.substr(0, equals) : std::string{};
-  if (names_table && table.empty())
-    throw CLI::ValidationError{"--compress", quote(text) + " names no table before the ="};
-  if (!options.codec.pushes.emplace(table, *read).second)
-    throw CLI::ValidationError{"--compress", table.empty()
-                                               ? "only one may be for all tables"
-                                               : "table '" + table + "' is named twice"};
-}
 
 /// Returns the compression of a table: the one given for it alone, else that of all other tables.
 compression compression_of(const run_options& options, const std::string& table) {
@@ -36,33 +17,6 @@ compression compression_of(const run_options& options, const std::string& table)
 }
 
 } // namespace
-
-void declare_compression(CLI::App& group, run_options& options) {
-  group.add_option_function<std::vector<std::string>>(
-    "--compress",
-    [&](const std::vector<std::string>& texts) {
-      for (const auto& text : texts)
-        read_compression(text, options);
-    },
-    "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
-    "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, where f32 "
-    "leaves it as it is (repeatable). The residue of onebit, topk and randomk is added to the next "
-    "gradient");
-  group
-    .add_option_function<std::string>(
-      "--compress-pulls",
-      [&](const std::string& text) {
-        options.codec.pulls = encoding::f32;
-        if (text == to_string(encoding::f32))
-          return;
-        const auto read = parse_pull_encoding(text);
-        if (!read)
-          throw CLI::ValidationError{"--compress-pulls", read.error().text};
-        options.codec.pulls = *read;
-      },
-      "Have servers send values of dense tables as fp16, bf16 or int8; they keep them as f32")
-    ->default_str("f32");
-}
 
 result<void> validate_compression(const run_options& options) {
   const std::string name = !options.codec.pushes.empty()          ? "--compress"

@@ -1,4 +1,6 @@
-#include "actors/graph/options/straggler_flags.hpp"
+#include "actors/graph/options/straggler_rules.hpp"
+
+#include "actors/graph/options/fields.hpp"
 
 #include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
@@ -7,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace straggler_flags_test {
+namespace straggler_rules_test {
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -62,4 +64,4 @@ TEST_CASE("backup_workers_are_for_bsp_and_no_more_than_workers") {
   CHECK_FALSE(validate(parsed({"--sync", "bsp", "--backup-workers", "1", "--slow", "5:5"})));
 }
 
-} // namespace straggler_flags_test
+} // namespace straggler_rules_test

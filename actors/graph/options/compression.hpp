@@ -1,4 +1,4 @@
-// Declares the options that compress gradients and values on their way.
+// Checks the options that compress gradients and values, and makes the codecs of a job.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -9,8 +9,6 @@
 #include <string>
 
 namespace troupe {
-
-void declare_compression(CLI::App& group, run_options& options);
 
 /// Checks these options. Errors: invalid_argument.
 result<void> validate_compression(const run_options& options);

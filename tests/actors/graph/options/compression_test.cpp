@@ -1,4 +1,4 @@
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/compression.hpp"
 
 #include "tests/actors/router_fixture.hpp"
 
@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace compression_flags_test {
+namespace compression_test {
 
 using namespace troupe;
 
@@ -75,4 +75,4 @@ TEST_CASE("bsp_with_error_feedback_is_remarked_upon") {
   CHECK(remark_on_compression(options, job).empty());
 }
 
-} // namespace compression_flags_test
+} // namespace compression_test

@@ -1,4 +1,4 @@
-// Declares the options for slow workers, and for workers that may become slow.
+// Checks the options for slow workers, and makes the coordinator's rules from them.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -7,9 +7,6 @@
 #include <optional>
 
 namespace troupe {
-
-/// Declares the common options in `group`, and those for experiments in `trials`.
-void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options);
 
 /// Checks these options. Errors: invalid_argument.
 result<void> validate_stragglers(const run_options& options);
