@@ -36,8 +36,8 @@ MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
 # Order of folders in a room, bottom to top. Without an order, they may include one another.
 INNER = {
     "actors/transport": ["streams", "frames", ""],
-    "actors/graph": ["nodes", "options", "", "report", "replay", "processes", "launch",
-                     "allreduce"],
+    "actors/graph": ["nodes", "options", "", "stores", "report", "replay", "processes", "launch",
+                     "ranks"],
 }
 # Rooms whose folders may not include each other: a header that two need is in the room itself.
 APART = ["actors/protocol", "actors/roles"]
@@ -350,11 +350,11 @@ VIOLATIONS = [
     ("actors/protocol/server/a.cpp", '#include "kernels/b.hpp"', "below kernels/"),
     ("actors/transport/streams/a.cpp", '#include "actors/transport/frames/b.hpp"',
      "streams/ is below frames/"),
-    ("actors/graph/launch/a.cpp", '#include "actors/graph/allreduce/b.hpp"',
-     "launch/ is below allreduce/"),
+    ("actors/graph/launch/a.cpp", '#include "actors/graph/ranks/b.hpp"',
+     "launch/ is below ranks/"),
     ("actors/roles/server/a.cpp", '#include "actors/roles/worker/b.hpp"', "move what both need"),
-    ("actors/graph/launch/program.cpp", '#include "actors/graph/allreduce/b.hpp"',
-     "launch/ is below allreduce/"),
+    ("actors/graph/launch/program.cpp", '#include "actors/graph/ranks/b.hpp"',
+     "launch/ is below ranks/"),
     ("actors/graph/replay/a.cpp", '#include "actors/graph/launch/b.hpp"',
      "replay/ is below launch/"),
     ("actors/protocol/server/a.cpp", "#include <fstream>", "pass it as an event"),

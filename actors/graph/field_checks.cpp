@@ -18,25 +18,15 @@ namespace {
 
 using reason = std::optional<std::string>;
 
-reason why_no_servers(const plan& made) {
-  if (made.store == store_kind::shared_memory)
-    return made.store_name + " is shared memory, without servers";
-  if (made.store == store_kind::all_reduce)
-    return made.store_name + " is an all-reduce, without servers";
-  if (made.store == store_kind::own_store)
-    return made.store_name + " is an own store, which is one server without replicas";
-  return std::nullopt;
+/// Returns the reason of the store; nullopt if it has the part.
+reason of_store(const plan& made, std::string_view why) {
+  return why.empty() ? std::nullopt : reason{made.store_name + std::string{why}};
 }
+reason why_no_servers(const plan& made) { return of_store(made, made.rules().why_no_servers); }
 reason why_no_checkpoints(const plan& made) {
-  if (made.store == store_kind::shared_memory)
-    return made.store_name + " is shared memory, without checkpoints";
-  return std::nullopt;
+  return of_store(made, made.rules().why_no_checkpoints);
 }
-reason why_no_steps(const plan& made) {
-  if (made.store == store_kind::own_store)
-    return made.store_name + " is an own store, whose keeper takes each push by itself (asp)";
-  return std::nullopt;
-}
+reason why_no_steps(const plan& made) { return of_store(made, made.rules().why_no_steps); }
 reason why_no_stale_steps(const plan& made) {
   if (auto why = why_no_steps(made))
     return why;

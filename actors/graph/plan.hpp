@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/graph/graph.hpp"
+#include "actors/graph/nodes/store_rules.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/tables/codec.hpp"
 #include "actors/tables/initial_values.hpp"
@@ -43,10 +44,7 @@ struct plan {
   /// Those of them whose checksum identifies the data; empty if the graph has a dataset_id().
   std::vector<std::string> data_files;
 
-  /// Returns whether workers send requests to server processes.
-  bool has_servers() const {
-    return store == store_kind::servers || store == store_kind::own_store;
-  }
+  const store_rules& rules() const { return rules_of(store); }
   /// Returns whether a stage of `path` is of this kind.
   template <class Kind>
   bool has() const {

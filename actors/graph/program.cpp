@@ -1,7 +1,7 @@
 #include "actors/graph/program.hpp"
 
-#include "actors/graph/allreduce/rank_backend.hpp"
-#include "actors/graph/allreduce/rank_process.hpp"
+#include "actors/graph/ranks/rank_backend.hpp"
+#include "actors/graph/ranks/rank_process.hpp"
 #include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
@@ -112,7 +112,7 @@ last_line_writer last_line_of(const std::string& name, const std::string& child,
 }
 
 backend_maker backend_of(const plan& what) {
-  if (what.store == store_kind::all_reduce)
+  if (what.rules().has_ranks)
     return make_rank_backend;
   switch (what.options.mode()) {
   case run_mode::threads: return make_thread_backend;

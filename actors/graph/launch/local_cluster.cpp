@@ -111,7 +111,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   const auto identity = [](role as, std::uint32_t index) {
     return member_id{as, index, {draw_random()}};
   };
-  if (what.store == store_kind::shared_memory) {
+  if (what.rules().is_one_memory) {
     made.shared_ = std::make_shared<shared_tables>(job, what.given);
     made.actors_.push_back(
       untyped(spawn_hogwild_server(system, identity(role::server, 0), made.shared_, connect)));

@@ -351,7 +351,7 @@ int run_child(const child_identity& who, const run_options& options,
     auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what)
       take_checksums(*what, cluster->job);
-    if (what && what->store == store_kind::all_reduce) {
+    if (what && what->rules().has_ranks) {
       const auto log = voice.log();
       log(log_level::info, start_text(who, *cluster));
       if (auto done = run_rank(who, *cluster, *what, {log, voice.waits(), voice.works()}); !done)

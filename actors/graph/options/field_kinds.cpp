@@ -301,17 +301,27 @@ field_kind measure_kind() { return text(at(&workers::stragglers), parse_measure,
 field_kind sync_kind() {
   return {.form = "TEXT",
           .take = [](const std::string& word, run_options& into) -> result<void> {
-            const bool allreduce = word == "allreduce";
-            const auto read = parse_consistency(allreduce ? "bsp" : word);
+            std::string words;
+            for (const auto* const each : all_store_rules()) {
+              if (!each->sync_word.empty() && each->sync_word == word) {
+                into.store_kind = each->kind;
+                into.sync = each->sync;
+                return {};
+              }
+              if (!each->sync_word.empty())
+                words += fmt::format("; or {}, without servers", each->sync_word);
+            }
+            const auto read = parse_consistency(word);
             if (!read)
-              return refuse(read.error().text + "; or allreduce, without servers");
-            into.allreduce = allreduce;
+              return refuse(read.error().text + words);
+            into.store_kind = store_kind::servers;
             into.sync = *read;
             return {};
           },
           .print =
             [](const run_options& x) {
-              return x.allreduce ? std::string{"allreduce"} : to_string(x.sync);
+              const auto word = x.rules().sync_word;
+              return word.empty() ? to_string(x.sync) : std::string{word};
             }};
 }
 

@@ -32,12 +32,19 @@ rows nodes() {
   };
 }
 
+/// Returns the modes, and the words of stores with their meanings.
+std::string sync_choices() {
+  auto text = mode_choices();
+  for (const auto* const each : all_store_rules())
+    if (!each->sync_word.empty())
+      text += fmt::format("; {}: {}", each->sync_word, each->help);
+  return text;
+}
+
 rows steps() {
   using spec = optimizer_spec;
   return {
-    field{"--sync", sync_kind(),
-          "How far workers may drift apart: bsp, ssp:S, asp or hogwild; allreduce: as bsp, but "
-          "without servers: workers add up their gradients among themselves"}
+    field{"--sync", sync_kind(), "How far workers may drift apart: " + sync_choices()}
       .of(holder::sync)
       .sent_to({role::coordinator})
       .in_identity(), // Whether it is bsp.

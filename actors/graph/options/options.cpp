@@ -4,6 +4,11 @@
 
 namespace troupe {
 
+const store_rules& run_options::rules() const {
+  const bool by_mode = store_kind == store_kind::servers && sync.traits().one_memory;
+  return by_mode ? rules_of_shared_memory : rules_of(store_kind);
+}
+
 run_mode run_options::mode() const {
   return asked_mode.value_or(sync.traits().one_memory ? run_mode::threads : run_mode::processes);
 }
@@ -18,13 +23,7 @@ any_store run_options::store(std::vector<table_spec> tables) const {
     table.sync = sync;
     table.optimizer = optimizer;
   }
-  if (allreduce)
-    return all_reduce{std::move(tables), servers.checkpoints};
-  if (sync.traits().one_memory)
-    return shared_memory{std::move(tables)};
-  auto made = servers;
-  made.tables = std::move(tables);
-  return made;
+  return rules().make(std::move(tables), servers);
 }
 
 workers run_options::workers_of(std::uint64_t samples, trainer_maker make) const {

@@ -3,6 +3,7 @@
 
 #include "actors/graph/nodes/nodes.hpp"
 #include "actors/graph/nodes/path.hpp"
+#include "actors/graph/nodes/store_rules.hpp"
 #include "actors/protocol/session/process_plan.hpp"
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
@@ -55,8 +56,7 @@ struct run_options {
   compress codec;
   consistency sync;         ///< Consistency of the tables of store().
   optimizer_spec optimizer; ///< Optimiser of the tables of store().
-  /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
-  bool allreduce = false;
+  troupe::store_kind store_kind = troupe::store_kind::servers; ///< Of store(); see rules().
 
   // -- of the job --
   std::uint32_t batch_samples = 64; ///< Samples of a batch.
@@ -101,6 +101,8 @@ struct run_options {
   std::set<std::string> given; ///< Names of the options that the command line had.
   std::vector<own_option> own; ///< The program's own options, with the values that they have.
 
+  /// Returns the rules of the chosen store; those of shared memory where `sync` has one memory.
+  const store_rules& rules() const;
   /// Returns the mode that was asked for, else the mode that fits the consistency.
   run_mode mode() const;
   /// Returns whether there are logs to keep, or imported parameters and no other place for them.
@@ -108,7 +110,7 @@ struct run_options {
 
   // -- what describe() adds to its graph --
   /// Returns the store that the command line chose, of these tables with its consistency and
-  /// optimiser: servers, or shared_memory (--sync hogwild), or all_reduce (--sync allreduce).
+  /// optimiser.
   any_store store(std::vector<table_spec> tables) const;
   /// Returns the workers of the command line. `samples`: samples of an epoch.
   troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;

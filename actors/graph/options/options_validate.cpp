@@ -59,11 +59,10 @@ bool is_same_file(const std::filesystem::path& one, const std::filesystem::path&
   return std::filesystem::equivalent(one, other, none) || behind(one) == behind(other);
 }
 
-/// Options that do not fit a way to run, and why. `options` are separated by spaces.
+/// Options that do not fit a way to run.
 struct misfit {
   bool (*runs)(const run_options&);
-  std::string_view options;
-  std::string_view why;
+  refused_options refused;
 };
 
 bool is_one_memory(const run_options& x) { return x.sync.traits().one_memory; }
@@ -73,48 +72,31 @@ bool has_no_logs(const run_options& x) { return !x.needs_run_directory(); }
 bool has_no_place(const run_options& x) {
   return x.mode() == run_mode::threads && !x.checkpoint_directory;
 }
-bool is_allreduce(const run_options& x) { return x.allreduce; }
 bool is_joined(const run_options& x) { return x.join.has_value(); }
 
 constexpr std::array misfits{
-  misfit{
-    is_allreduce,
-    "--servers --replicas --shards --durability --apply-batch --delta-pulls "
-    "--verify-replicas --reads --push-memory --no-key-cache --record --replay --compress-pulls",
-    "has no servers"},
-  misfit{is_allreduce, "--staleness-lr --backup-workers --stragglers --straggler-time-scale --slow",
-         "has all workers wait for each other in every step"},
-  misfit{is_allreduce, "--coordinator-store --standbys --checkpoint-scrub", "has no coordinator"},
-  misfit{is_allreduce, "--listen --join --here --tls", "runs on one host so far"},
-  misfit{is_allreduce, "--compress", "adds up whole gradients"},
-  misfit{is_allreduce, "--workers-per-process --reduce-wait --threads --simulate",
-         "has a process for each worker"},
-  misfit{is_one_memory,
-         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
-         "--import",
-         "keeps no record of batches, so it has no checkpoints"},
-  misfit{is_one_memory, "--servers --replicas --shards --verify-replicas",
-         "has one memory and no servers"},
-  misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
-  misfit{is_one_process, "--push-memory", "sends no pushes that would need memory of their own"},
-  misfit{is_one_process, "--kill --listen --join --here", "is one process"},
-  misfit{is_one_process, "--coordinator-store", "has no coordinator to lose"},
-  misfit{is_one_process, "--tls", "has no links to encrypt"},
-  misfit{has_no_logs, "--run-dir", "writes no logs"},
+  misfit{is_one_process, {"--no-key-cache", "has no links that bring keys"}},
+  misfit{is_one_process, {"--push-memory", "sends no pushes that would need memory of their own"}},
+  misfit{is_one_process, {"--kill --listen --join --here", "is one process"}},
+  misfit{is_one_process, {"--coordinator-store", "has no coordinator to lose"}},
+  misfit{is_one_process, {"--tls", "has no links to encrypt"}},
+  misfit{has_no_logs, {"--run-dir", "writes no logs"}},
   misfit{is_simulated,
-         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub "
-         "--resume --import",
-         "begins with the initial values and keeps no checkpoints"},
-  misfit{has_no_place, "--checkpoint-every --checkpoint-keep --checkpoint-scrub",
-         "keeps no checkpoints without --checkpoint DIR"},
-  misfit{is_joined, "--listen --report --export --import --resume --coordinator-store --standbys",
-         "takes part in a job that another host started"},
+         {"--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub "
+          "--resume --import",
+          "begins with the initial values and keeps no checkpoints"}},
+  misfit{has_no_place,
+         {"--checkpoint-every --checkpoint-keep --checkpoint-scrub",
+          "keeps no checkpoints without --checkpoint DIR"}},
+  misfit{is_joined,
+         {"--listen --report --export --import --resume --coordinator-store --standbys",
+          "takes part in a job that another host started"}},
 };
 
 /// Returns the option that chose a way to run. Hogwild has no other mode, so it comes first.
 std::string way_of(const run_options& options) {
-  if (options.allreduce)
-    return "--sync allreduce";
+  if (const auto word = options.rules().sync_word; !word.empty())
+    return "--sync " + std::string{word};
   if (options.join && !is_one_process(options))
     return "--join";
   return is_one_memory(options)  ? "--sync " + to_string(options.sync)
@@ -122,17 +104,25 @@ std::string way_of(const run_options& options) {
                                  : "--threads";
 }
 
-result<void> check_misfits(const run_options& options) {
-  for (const auto& each : misfits) {
-    if (!each.runs(options))
-      continue;
-    for (auto rest = each.options; !rest.empty();) {
-      const auto name = rest.substr(0, rest.find(' '));
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-      if (options.given.contains(std::string{name}))
-        return wrong(fmt::format("{} {}: leave out {}", way_of(options), each.why, name));
-    }
+/// Checks that none of some options, separated by spaces, was given.
+result<void> check_absent(const run_options& options, const refused_options& refused) {
+  for (auto rest = refused.options; !rest.empty();) {
+    const auto name = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    if (options.given.contains(std::string{name}))
+      return wrong(fmt::format("{} {}: leave out {}", way_of(options), refused.why, name));
   }
+  return {};
+}
+
+result<void> check_misfits(const run_options& options) {
+  for (const auto& each : options.rules().refused)
+    if (auto fine = check_absent(options, each); !fine)
+      return fine;
+  for (const auto& each : misfits)
+    if (each.runs(options))
+      if (auto fine = check_absent(options, each.refused); !fine)
+        return fine;
   return {};
 }
 
@@ -188,8 +178,8 @@ result<void> check_processes(const run_options& options) {
       return wrong(
         fmt::format("--slow: the job has no worker {}, only 0 to {}", worker, started - 1));
   for (const auto& plan : options.kills)
-    if (options.allreduce && plan.who.role != role::worker)
-      return wrong("--sync allreduce has workers only: leave out --kill " + to_string(plan.who));
+    if (options.rules().has_ranks && plan.who.role != role::worker)
+      return wrong(way_of(options) + " has workers only: leave out --kill " + to_string(plan.who));
     else if ((plan.who.role == role::worker && plan.who.index >= started)
              || (plan.who.role == role::server && plan.who.index >= options.servers.count))
       return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
@@ -203,7 +193,8 @@ result<void> check_processes(const run_options& options) {
 result<void> check_nodes(const run_options& options) {
   const auto& servers = options.servers;
   const auto& workers = options.workers;
-  const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
+  const auto word = std::string{options.rules().sync_word};
+  const auto sync = "--sync " + (word.empty() ? to_string(options.sync) : word);
   const auto& mode = options.sync.traits();
   struct rule {
     bool broken;

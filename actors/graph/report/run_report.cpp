@@ -451,14 +451,15 @@ void run_statistics::put_sums(json& all) const {
     all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&server_counters::waiting_pulls);
   const std::uint64_t chains = std::max(1u, job_.shard_count());
-  all["pushes"] = {{"sent", total(&worker_counters::pushes_sent)},
-                   {"acknowledged", total(&worker_counters::pushes_acknowledged)},
-                   {"applied", has_servers_ ? divided(total(&server_counters::applied), chains)
-                                            : json(batches_done_ - batches_before_)},
-                   {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
-                   {"refused", divided(total(&worker_counters::pushes_refused) * chains
-                                         + total(&server_counters::refused),
-                                       chains)}};
+  all["pushes"] = {
+    {"sent", total(&worker_counters::pushes_sent)},
+    {"acknowledged", total(&worker_counters::pushes_acknowledged)},
+    {"applied", sync_without_servers_.empty() ? divided(total(&server_counters::applied), chains)
+                                              : json(batches_done_ - batches_before_)},
+    {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
+    {"refused",
+     divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),
+             chains)}};
 
   std::uint64_t sent = 0, received = 0;
   for (const auto& [member, x] : incarnations_)
@@ -508,11 +509,12 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["nodes"] = json::object();
   for (const auto& [node, as] : nodes_)
     all["nodes"][node] = as;
-  all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
-                             : "allreduce";
+  const bool has_servers = sync_without_servers_.empty();
+  all["sync"] = has_servers ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
+                            : sync_without_servers_;
   all["optimizer"] = joined(job_, [](const table_spec& x) { return x.optimizer.name(); });
   all["workers"] = job_.workers;
-  all["servers"] = has_servers_ ? job_.servers : 0;
+  all["servers"] = has_servers ? job_.servers : 0;
   all["seed"] = job_.seed;
   all["epochs"] = job_.epochs;
 

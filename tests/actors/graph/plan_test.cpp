@@ -403,11 +403,11 @@ TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
         == "--durability has no effect: model is shared memory, without servers");
   CHECK(rejection_of(shared, options, {"--checkpoint-keep"})
         == "--checkpoint-keep has no effect: model is shared memory, without checkpoints");
-  options.allreduce = true;
+  options.store_kind = store_kind::all_reduce;
   CHECK(rejection_of(graph_of(options.store({table_of("w", 4)}), options), options,
                      {"--checkpoint-every", "--checkpoint-keep"})
           .empty());
-  options.allreduce = false;
+  options.store_kind = store_kind::servers;
   const auto plain = graph_of(options.store({table_of("w", 4)}), options);
   CHECK(
     rejection_of(plain, options, {"--reduce-wait"})
