@@ -45,8 +45,7 @@ void take_nodes(const graph& described, plan& made) {
   auto& options = made.options;
   made.store_name = store.name;
   made.job.tables = store.what.tables();
-  made.store = store.what.kind();
-  options.store_kind = made.store;
+  made.store = options.chosen_store = &rules_of(store.what.kind());
   made.rules().settle(store.what, made);
   settle_frozen(made.job.tables);
   options.sync = strictest_of(made.job.tables);

@@ -304,7 +304,7 @@ field_kind sync_kind() {
             std::string words;
             for (const auto* const each : all_store_rules()) {
               if (!each->sync_word.empty() && each->sync_word == word) {
-                into.store_kind = each->kind;
+                into.chosen_store = each;
                 into.sync = each->sync;
                 return {};
               }
@@ -314,7 +314,7 @@ field_kind sync_kind() {
             const auto read = parse_consistency(word);
             if (!read)
               return refuse(read.error().text + words);
-            into.store_kind = store_kind::servers;
+            into.chosen_store = &rules_of_servers;
             into.sync = *read;
             return {};
           },

@@ -5,8 +5,8 @@
 namespace troupe {
 
 const store_rules& run_options::rules() const {
-  const bool by_mode = store_kind == store_kind::servers && sync.traits().one_memory;
-  return by_mode ? rules_of_shared_memory : rules_of(store_kind);
+  const bool by_mode = chosen_store == &rules_of_servers && sync.traits().one_memory;
+  return by_mode ? rules_of_shared_memory : *chosen_store;
 }
 
 run_mode run_options::mode() const {

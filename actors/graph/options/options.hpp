@@ -56,7 +56,7 @@ struct run_options {
   compress codec;
   consistency sync;         ///< Consistency of the tables of store().
   optimizer_spec optimizer; ///< Optimiser of the tables of store().
-  troupe::store_kind store_kind = troupe::store_kind::servers; ///< Of store(); see rules().
+  const store_rules* chosen_store = &rules_of_servers; ///< Of store(); see rules().
 
   // -- of the job --
   std::uint32_t batch_samples = 64; ///< Samples of a batch.

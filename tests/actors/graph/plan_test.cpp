@@ -88,7 +88,7 @@ TEST_CASE("a_plan_is_made_from_graph_and_command_line") {
   CHECK(fingerprint(lower("tiny", other, options)->job) != fingerprint(made->job));
   options.sync.mode = consistency_mode::hogwild;
   CHECK(tiny_plan(options, 100, to_three).job.servers == 1);
-  CHECK(tiny_plan(options, 100, to_three).store == store_kind::shared_memory);
+  CHECK(tiny_plan(options, 100, to_three).store == &rules_of_shared_memory);
 }
 
 TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
@@ -403,11 +403,11 @@ TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
         == "--durability has no effect: model is shared memory, without servers");
   CHECK(rejection_of(shared, options, {"--checkpoint-keep"})
         == "--checkpoint-keep has no effect: model is shared memory, without checkpoints");
-  options.store_kind = store_kind::all_reduce;
+  options.chosen_store = &rules_of_all_reduce;
   CHECK(rejection_of(graph_of(options.store({table_of("w", 4)}), options), options,
                      {"--checkpoint-every", "--checkpoint-keep"})
           .empty());
-  options.store_kind = store_kind::servers;
+  options.chosen_store = &rules_of_servers;
   const auto plain = graph_of(options.store({table_of("w", 4)}), options);
   CHECK(
     rejection_of(plain, options, {"--reduce-wait"})
