@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// Returns where the options have a part, and what holds it in a graph.
+/// Returns the place of a part in the options, and its holder.
 template <class Part>
 constexpr auto part_of() {
   if constexpr (std::same_as<Part, servers>)
@@ -32,7 +32,7 @@ constexpr auto part_of() {
     return std::pair{&run_options::optimizer, holder::own_steps};
 }
 
-/// A function from options to a value in them, and what holds it in a graph.
+/// A function from options to a value in them, with the holder of the value.
 template <class Get>
 struct place : Get {
   troupe::holder holder;

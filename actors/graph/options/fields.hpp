@@ -51,7 +51,7 @@ struct field_kind {
   std::function<result<void>(const run_options& of)> check = {};
 };
 
-/// What only a few fields have.
+/// Properties that few fields have.
 struct field_traits {
   bool is_identity = false;             ///< Another value makes another job (fingerprint()).
   bool last_wins = false;               ///< The option may be repeated, and the last value counts.
