@@ -1,13 +1,11 @@
-// Explains command lines that CLI11 cannot parse, and checks values.
+// Explains command lines that CLI11 cannot parse.
 #pragma once
 
 #include "base/near_name.hpp"
-#include "base/number_fit.hpp"
 #include "base/path_fault.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 
 #include <algorithm>
 #include <iterator>
@@ -22,18 +20,6 @@ namespace troupe {
 inline std::string proposal(std::string_view word, std::span<const std::string> names) {
   const auto near = near_name(word, names);
   return near.empty() ? "" : "; did you mean " + quote(near) + "?";
-}
-
-/// Checks a number, as CLI::Range, which takes -1 for the largest number without a sign, 010 for 8,
-/// and nan for any number.
-template <class Number>
-CLI::Validator number_between(Number least, Number greatest) {
-  const auto range = fmt::format("from {} to {}", least, greatest);
-  const auto check = [=](const std::string& text) {
-    const auto given = number_in(text, least, greatest, range);
-    return given ? std::string{} : given.error().text;
-  };
-  return CLI::Validator{check, fmt::format("{}..{}", least, greatest)};
 }
 
 /// Refuses `--name=`, for which CLI11 takes the next word as the value. Throws

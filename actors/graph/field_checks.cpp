@@ -81,7 +81,7 @@ constexpr std::array parts{
 
 /// Returns null for fields of the run.
 const part* part_of(const field& row) {
-  const auto* const found = std::ranges::find(parts, row.holder, &part::what);
+  const auto* const found = std::ranges::find(parts, row.kind.holder, &part::what);
   return found == parts.end() ? nullptr : found;
 }
 

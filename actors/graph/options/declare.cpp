@@ -9,10 +9,9 @@
 
 namespace troupe {
 
-namespace {
-
-CLI::Option* declare_row(CLI::App& group, const field& row, run_options& options) {
-  const auto take = [&options, name = row.option, take = row.kind.take](const std::string& word) {
+CLI::Option* declare(CLI::App& group, const field& row, run_options& options) {
+  const auto name = row.option.substr(row.option.rfind(',') + 1);
+  const auto take = [&options, name, take = row.kind.take](const std::string& word) {
     if (auto taken = take(word, options); !taken)
       throw CLI::ValidationError{name, taken.error().text};
   };
@@ -41,10 +40,12 @@ CLI::Option* declare_row(CLI::App& group, const field& row, run_options& options
   made->type_name(row.kind.form);
   if (row.kind.repeats)
     made->expected(CLI::detail::expected_max_vector_size);
-  if (row.last_wins)
+  if (row.traits.last_wins)
     made->take_last();
-  return made->default_str(row.shown ? row.shown(options) : row.kind.print(options));
+  return made->default_str(row.traits.shown ? row.traits.shown(options) : row.kind.print(options));
 }
+
+namespace {
 
 /// Sets what a command line leaves open. A program that makes its own options has full rates.
 void settle_staleness(run_options& options) {
@@ -66,11 +67,11 @@ void declare(CLI::App& app, run_options& options, const field_table& table) {
       continue;
     auto* group = app.add_option_group(name);
     for (const auto& row : fields) {
-      auto* made = declare_row(*group, row, options);
-      for (const auto& rival : row.rivals)
+      auto* made = declare(*group, row, options);
+      for (const auto& rival : row.traits.rivals)
         made->excludes(app.get_option(rival));
-      if (!row.needed.empty())
-        made->needs(app.get_option(row.needed));
+      if (!row.traits.needed.empty())
+        made->needs(app.get_option(row.traits.needed));
       declared.push_back(made);
     }
   }

@@ -111,60 +111,52 @@ result<void> take_kill(const std::string& word, run_options& options) {
                       std::chrono::milliseconds{std::llround(*seconds * 1000)}, shape, options);
 }
 
-/// Names a process as add_process() takes it.
-named_process named(const char* option, const process_name& who,
-                    std::chrono::milliseconds time = {}) {
-  return {option, std::string{traits_of(who.role).name}, who.index, time};
-}
-
-/// Prints the processes of roles, and then those of nodes that the same option named.
-template <class Print>
-std::string listed(std::vector<named_process> all, const char* option, const run_options& options,
-                   Print print) {
+/// Returns the processes that an option named, by role and then by node.
+std::vector<named_process> named_by(const std::string& option, const run_options& options) {
+  std::vector<named_process> all;
+  const auto add = [&](const char* by, const process_name& who, std::chrono::milliseconds time) {
+    if (option == by)
+      all.push_back({option, std::string{traits_of(who.role).name}, who.index, time});
+  };
+  for (const auto& who : options.here)
+    add("--here", who, {});
+  for (const auto& plan : options.kills)
+    add("--kill", plan.who, plan.after);
+  for (const auto& [worker, pause] : options.slow_workers)
+    add("--slow", {role::worker, worker}, pause);
   std::ranges::copy_if(options.by_node, std::back_inserter(all),
                        [&](const named_process& each) { return each.option == option; });
-  std::vector<std::string> words;
-  std::ranges::transform(all, std::back_inserter(words), print);
-  return fmt::format("{}", fmt::join(words, ","));
+  return all;
+}
+
+template <class Take, class Print>
+field_kind processes(const char* option, Take take, Print print) {
+  return {.form = "TEXT", .repeats = true, .take = take, .print = [=](const run_options& options) {
+            std::vector<std::string> words;
+            std::ranges::transform(named_by(option, options), std::back_inserter(words), print);
+            return fmt::format("{}", fmt::join(words, ","));
+          }};
 }
 
 } // namespace
 
 field_kind here_kind() {
-  return {
-    .form = "TEXT", .repeats = true, .take = take_here, .print = [](const run_options& options) {
-      std::vector<named_process> all;
-      for (const auto& who : options.here)
-        all.push_back(named("--here", who));
-      return listed(std::move(all), "--here", options, [](const named_process& each) {
-        return fmt::format("{}:{}", each.node, each.index);
-      });
-    }};
+  return processes("--here", take_here, [](const named_process& each) {
+    return fmt::format("{}:{}", each.node, each.index);
+  });
 }
 
 field_kind kills_kind() {
-  return {
-    .form = "TEXT", .repeats = true, .take = take_kill, .print = [](const run_options& options) {
-      std::vector<named_process> all;
-      for (const auto& plan : options.kills)
-        all.push_back(named("--kill", plan.who, plan.after));
-      return listed(std::move(all), "--kill", options, [](const named_process& each) {
-        return fmt::format("{}:{}@{}", each.node, each.index,
-                           static_cast<double>(each.time.count()) / 1000);
-      });
-    }};
+  return processes("--kill", take_kill, [](const named_process& each) {
+    return fmt::format("{}:{}@{}", each.node, each.index,
+                       std::chrono::duration<double>{each.time}.count());
+  });
 }
 
 field_kind slow_kind() {
-  return {
-    .form = "TEXT", .repeats = true, .take = take_slow, .print = [](const run_options& options) {
-      std::vector<named_process> all;
-      for (const auto& [worker, pause] : options.slow_workers)
-        all.push_back(named("--slow", {role::worker, worker}, pause));
-      return listed(std::move(all), "--slow", options, [](const named_process& each) {
-        return fmt::format("{}:{}:{}", each.node, each.index, each.time.count());
-      });
-    }};
+  return processes("--slow", take_slow, [](const named_process& each) {
+    return fmt::format("{}:{}:{}", each.node, each.index, each.time.count());
+  });
 }
 
 // -- times --
@@ -233,6 +225,7 @@ result<milliseconds> parse_scrub_interval(const std::string& text) {
 
 field_kind period_kind() {
   return {.form = "TEXT",
+          .holder = holder::checkpoints,
           .take = [](const std::string& word, run_options& into) -> result<void> {
             const auto period = parse_checkpoint_period(word);
             if (!period)
@@ -259,6 +252,7 @@ field_kind scrub_kind() {
   auto made = text(at(&servers::scrub_interval), parse_scrub_interval, [](milliseconds x) {
     return x == milliseconds{0} ? std::string{"off"} : text_of(x);
   });
+  made.holder = holder::checkpoints;
   made.check = [](const run_options& x) { return check_time(x.servers.scrub_interval); };
   return made;
 }
@@ -300,6 +294,7 @@ field_kind measure_kind() { return text(at(&workers::stragglers), parse_measure,
 
 field_kind sync_kind() {
   return {.form = "TEXT",
+          .holder = holder::sync,
           .take = [](const std::string& word, run_options& into) -> result<void> {
             std::string words;
             for (const auto* const each : all_store_rules()) {
@@ -361,6 +356,7 @@ result<encoding> parse_pulls(const std::string& word) {
 field_kind pushes_kind() {
   return {.form = "TEXT",
           .repeats = true,
+          .holder = holder::codec,
           .take = take_pushes,
           .print =
             [](const run_options& x) {

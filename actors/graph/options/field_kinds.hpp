@@ -17,32 +17,40 @@
 
 namespace troupe {
 
-/// Returns the part of the options that is a `Part`: a node, a stage, or the options themselves.
-template <class Part, class Options>
-auto& part_of(Options& options) {
+/// Returns the place of a part in the options, and its holder.
+template <class Part>
+constexpr auto part_of() {
   if constexpr (std::same_as<Part, servers>)
-    return options.servers;
-  else if constexpr (std::same_as<Part, checkpoint_options>)
-    return options.servers.checkpoints;
+    return std::pair{&run_options::servers, holder::servers};
   else if constexpr (std::same_as<Part, workers>)
-    return options.workers;
+    return std::pair{&run_options::workers, holder::workers};
   else if constexpr (std::same_as<Part, reduce>)
-    return options.reducer;
+    return std::pair{&run_options::reducer, holder::reducer};
   else if constexpr (std::same_as<Part, compress>)
-    return options.codec;
+    return std::pair{&run_options::codec, holder::codec};
   else if constexpr (std::same_as<Part, optimizer_spec>)
-    return options.optimizer;
-  else {
-    static_assert(std::same_as<Part, run_options>);
-    return options;
-  }
+    return std::pair{&run_options::optimizer, holder::own_steps};
 }
 
-/// Returns the place of a value: a function from options to a member of one of their parts, or to
-/// an inner member of it.
+/// A function from options to a value in them, with the holder of the value.
+template <class Get>
+struct place : Get {
+  troupe::holder holder;
+};
+
+/// Returns the place of a member of the options, of a part of them, or of a member of a part.
 template <class Part, class Value, class... Inner>
 auto at(Value Part::*member, Inner... inner) {
-  return [=](auto& options) -> auto& { return ((part_of<Part>(options).*member).*....*inner); };
+  if constexpr (std::same_as<Part, run_options>)
+    return place{[=](auto& x) -> auto& {return ((x.*member).*....*inner);
+}
+, holder::run
+}; // namespace troupe
+else return place{[=](auto& x) -> auto& {return (((x.*part_of<Part>().first).*member).*....*inner);
+}
+, part_of<Part>().second
+}
+;
 }
 
 template <class Place>
@@ -57,14 +65,15 @@ auto number_of(Value x) {
     return x.count();
 }
 
-/// Makes the kind of a number or of a time, whose count is written. `range`: "from 1 to 9".
 template <class Place>
 using number_at = decltype(number_of(value_at<Place>{}));
 
+/// A number or a time, whose count is written. `range`: "from 1 to 9".
 template <class Place>
 field_kind number_as(Place place, number_at<Place> least, number_at<Place> greatest,
                      std::string form, const std::string& range) {
   return {.form = std::move(form),
+          .holder = place.holder,
           .take = [=](const std::string& word, run_options& into) -> result<void> {
             const auto given = number_in(word, least, greatest, range);
             if (!given)
@@ -121,6 +130,7 @@ struct by_name {
 template <class Place, class Parse, class Print = by_name>
 field_kind text(Place place, Parse parse, Print print = {}, std::string form = "TEXT") {
   return {.form = std::move(form),
+          .holder = place.holder,
           .take = [=](const std::string& word, run_options& into) -> result<void> {
             auto given = parse(word);
             if (!given)
@@ -141,6 +151,7 @@ field_kind text(Place place, Parse parse, Print print = {}, std::string form = "
 template <class Place>
 field_kind flag(Place place, value_at<Place> on) {
   return {.form = {},
+          .holder = place.holder,
           .take = [=](const std::string& word, run_options& into) -> result<void> {
             if (word == "true")
               place(into) = on;
@@ -151,11 +162,19 @@ field_kind flag(Place place, value_at<Place> on) {
           .print = [=](const run_options& x) { return place(x) == on ? "true" : "false"; }};
 }
 
+inline std::string as_it_is(const std::string& x) { return x; }
+
 /// The name of a file or directory.
 result<std::string> parse_path(const std::string& word);
 template <class Place>
 field_kind path(Place place) {
-  return text(place, parse_path, [](const std::string& x) { return x; });
+  return text(place, parse_path, as_it_is);
+}
+
+/// Returns the kind of a field that another part of a graph has.
+inline field_kind held_by(holder who, field_kind what) {
+  what.holder = who;
+  return what;
 }
 
 // -- kinds of one field --

@@ -15,20 +15,20 @@ namespace {
 
 using rows = std::vector<field>;
 
+std::vector<role> to(auto... readers) { return {readers...}; }
+
 rows nodes() {
   return {
-    field{"--workers", number(at(&workers::count), 1, 1024), "Workers of the job"}
-      .of(holder::workers, "workers::count")
-      .in_identity(), // They are the slots of a bsp clock.
-    field{"--servers", number(at(&servers::count), 1, 256), "Servers of the job"}.of(
-      holder::servers, "servers::count"),
-    field{"--replicas", number(at(&servers::replicas), 1, 16),
-          "Servers that hold each parameter; all but one of them may die at a time without a loss"}
-      .of(holder::servers, "servers::replicas"),
-    field{"--shards", number(at(&servers::shards), 0, 4096),
-          "Parts of the parameters that are placed on servers; more than servers if servers are "
-          "added later; 0: one for each server"}
-      .of(holder::servers, "servers::shards"),
+    field{"--workers", number(at(&workers::count), 1, 1024), "Workers of the job", "workers::count"}
+      .but({.is_identity = true}), // They are the slots of a bsp clock.
+    {"--servers", number(at(&servers::count), 1, 256), "Servers of the job", "servers::count"},
+    {"--replicas", number(at(&servers::replicas), 1, 16),
+     "Servers that hold each parameter; all but one of them may die at a time without a loss",
+     "servers::replicas"},
+    {"--shards", number(at(&servers::shards), 0, 4096),
+     "Parts of the parameters that are placed on servers; more than servers if servers are added "
+     "later; 0: one for each server",
+     "servers::shards"},
   };
 }
 
@@ -44,264 +44,241 @@ std::string sync_choices() {
 rows steps() {
   using spec = optimizer_spec;
   return {
-    field{"--sync", sync_kind(), "How far workers may drift apart: " + sync_choices()}
-      .of(holder::sync)
-      .sent_to({role::coordinator})
-      .in_identity(), // Whether it is bsp.
-    field{"--optimizer", text(at(&spec::kind), parse_optimizer),
+    field{"--sync", sync_kind(), "How far workers may drift apart: " + sync_choices(), "",
+          to(role::coordinator)}
+      .but({.is_identity = true}), // Whether it is bsp.
+    field{"--optimizer", held_by(holder::steps, text(at(&spec::kind), parse_optimizer)),
           std::string{"The servers' step: "} + optimizer_choices}
-      .of(holder::steps)
-      .in_identity(),
-    field{"--lr", positive(at(&spec::learning_rate)), "Learning rate"}.of(holder::steps),
-    field{"--momentum", number(at(&spec::momentum), 0, 0.999999f),
-          "Momentum, or beta1 of adam and adamw"}
-      .of(holder::own_steps),
-    field{"--beta2", number(at(&spec::beta2), 0, 0.999999f),
-          "Decay of adam's and adamw's second moment"}
-      .of(holder::own_steps),
-    field{"--epsilon", positive(at(&spec::epsilon)),
-          "Added to the divisor of adagrad, adam and adamw"}
-      .of(holder::own_steps),
-    field{"--weight-decay", not_negative(at(&spec::weight_decay)),
-          "L2 regularisation; adamw: decay of the weights, apart from the gradient"}
-      .of(holder::own_steps),
-    field{"--l1", not_negative(at(&spec::l1)), "ftrl: L1 regularisation, makes weights 0"}.of(
-      holder::own_steps),
-    field{"--ftrl-beta", positive(at(&spec::beta)), "ftrl: larger is shorter first steps"}.of(
-      holder::own_steps),
-    field{"--clip-norm", not_negative(at(&spec::clip_norm)), "Largest gradient norm; 0: off"}.of(
-      holder::steps),
-    field{"--clip-value", not_negative(at(&spec::clip_value)), "Largest gradient element; 0: off"}
-      .of(holder::own_steps),
-    field{"--staleness-lr", not_negative(at(&spec::full_rate_staleness)),
+      .but({.is_identity = true}),
+    {"--lr", held_by(holder::steps, positive(at(&spec::learning_rate))), "Learning rate"},
+    {"--momentum", number(at(&spec::momentum), 0, 0.999999f),
+     "Momentum, or beta1 of adam and adamw"},
+    {"--beta2", number(at(&spec::beta2), 0, 0.999999f),
+     "Decay of adam's and adamw's second moment"},
+    {"--epsilon", positive(at(&spec::epsilon)), "Added to the divisor of adagrad, adam and adamw"},
+    {"--weight-decay", not_negative(at(&spec::weight_decay)),
+     "L2 regularisation; adamw: decay of the weights, apart from the gradient"},
+    {"--l1", not_negative(at(&spec::l1)), "ftrl: L1 regularisation, makes weights 0"},
+    {"--ftrl-beta", positive(at(&spec::beta)), "ftrl: larger is shorter first steps"},
+    {"--clip-norm", held_by(holder::steps, not_negative(at(&spec::clip_norm))),
+     "Largest gradient norm; 0: off"},
+    {"--clip-value", not_negative(at(&spec::clip_value)), "Largest gradient element; 0: off"},
+    field{"--staleness-lr",
+          held_by(holder::stale_steps, not_negative(at(&spec::full_rate_staleness))),
           "asp, ssp: the staleness up to which an update has the full --lr; above it, the rate is "
           "--lr times this / staleness; 0: off"}
-      .of(holder::stale_steps)
-      .shown_as([](const run_options& x) {
-        const auto own = x.optimizer.full_rate_staleness;
-        return fmt::format("{}; with ftrl 0", own > 0 ? own : full_rate_staleness_default);
-      }),
+      .but({.shown =
+              [](const run_options& x) {
+                const auto own = x.optimizer.full_rate_staleness;
+                return fmt::format("{}; with ftrl 0", own > 0 ? own : full_rate_staleness_default);
+              }}),
   };
 }
 
 rows work() {
   return {
     field{"--batch", number(at(&run_options::batch_samples), 1, 1u << 20), "Samples of one batch"}
-      .in_identity(),
-    field{"--epochs", number(at(&run_options::epochs), 1, 1'000'000),
-          "Epochs: passes over the training data"},
+      .but({.is_identity = true}),
+    {"--epochs", number(at(&run_options::epochs), 1, 1'000'000),
+     "Epochs: passes over the training data"},
     field{"--seed", whole(at(&run_options::seed)),
           "Seed of initial values, of the order of samples, and of the times of --simulate"}
-      .in_identity(),
+      .but({.is_identity = true}),
     field{"--partitions", number(at(&run_options::partitions), 1, 4096),
           "Units of placement; a power of two"}
-      .in_identity(),
+      .but({.is_identity = true}),
   };
 }
 
 rows traffic() {
   return {
-    field{"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
-          "MiB of a process's pushes that are not answered yet; later pushes wait"}
-      .of(holder::workers, "workers::push_memory_mib")
-      .sent_to({role::coordinator, role::server}),
-    field{"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
-          "asp, ssp: waiting pushes that a server applies in one pass over memory"}
-      .of(holder::servers, "servers::apply_batch")
-      .sent_to({role::server}),
-    field{"--pull-ahead", number(at(&workers::ahead), 0, 2),
-          "asp, hogwild: batches whose values a worker pulls while it computes another"}
-      .of(holder::workers, "workers::ahead"),
-    field{"--workers-per-process", number(at(&workers::per_process), 1, workers_per_process_max),
-          "Workers of a process, which adds up their pushes and pulls once for all"}
-      .of(holder::workers, "workers::per_process"),
-    field{
-      "--reduce-wait", number(at(&reduce::wait), 0, 5000),
-      "With --workers-per-process: milliseconds that a sum waits for more workers; a later push "
-      "is in the next sum"}
-      .of(holder::reducer, "reduce::wait"),
-    field{"--delta-pulls", flag(at(&workers::delta_pulls), true),
-          "Pull only the blocks of dense tables that changed since the last pull; costs each "
-          "worker one more copy of the values"}
-      .of(holder::workers, "workers::delta_pulls"),
-    field{"--reads", text(at(&servers::reads), parse_read_target),
-          "asp and bsp with --replicas: the servers that answer pulls; head: the first of each "
-          "chain, in one request with a push; any: all replicas in turn, which relieves heads"}
-      .of(holder::servers, "servers::reads"),
-    field{"--verify-replicas", number(at(&servers::verify_replicas), 0, 1'000'000'000),
-          "With --replicas: compare the values of replicas each N versions, and end the job if "
-          "they differ; 0: never. Finds server functions that read more than their arguments"}
-      .of(holder::servers, "servers::verify_replicas")
-      .sent_to({role::server}),
-    field{"--compress", pushes_kind(),
-          "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
-          "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, "
-          "where f32 leaves it as it is (repeatable). The residue of onebit, topk and randomk is "
-          "added to the next gradient"}
-      .of(holder::codec, "compress::pushes"),
-    field{"--compress-pulls", pulls_kind(),
-          "Have servers send values of dense tables as fp16, bf16 or int8; they keep them as f32"}
-      .of(holder::codec, "compress::pulls"),
+    {"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
+     "MiB of a process's pushes that are not answered yet; later pushes wait",
+     "workers::push_memory_mib", to(role::coordinator, role::server)},
+    {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
+     "asp, ssp: waiting pushes that a server applies in one pass over memory",
+     "servers::apply_batch", to(role::server)},
+    {"--pull-ahead", number(at(&workers::ahead), 0, 2),
+     "asp, hogwild: batches whose values a worker pulls while it computes another",
+     "workers::ahead"},
+    {"--workers-per-process", number(at(&workers::per_process), 1, workers_per_process_max),
+     "Workers of a process, which adds up their pushes and pulls once for all",
+     "workers::per_process"},
+    {"--reduce-wait", number(at(&reduce::wait), 0, 5000),
+     "With --workers-per-process: milliseconds that a sum waits for more workers; a later push is "
+     "in the next sum",
+     "reduce::wait"},
+    {"--delta-pulls", flag(at(&workers::delta_pulls), true),
+     "Pull only the blocks of dense tables that changed since the last pull; costs each worker one "
+     "more copy of the values"},
+    {"--reads", text(at(&servers::reads), parse_read_target),
+     "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
+     "in one request with a push; any: all replicas in turn, which relieves heads"},
+    {"--verify-replicas", number(at(&servers::verify_replicas), 0, 1'000'000'000),
+     "With --replicas: compare the values of replicas each N versions, and end the job if they "
+     "differ; 0: never. Finds server functions that read more than their arguments",
+     "servers::verify_replicas", to(role::server)},
+    {"--compress", pushes_kind(),
+     "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
+     "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, where "
+     "f32 leaves it as it is (repeatable). The residue of onebit, topk and randomk is added to the "
+     "next gradient",
+     "compress::pushes"},
+    {"--compress-pulls", pulls_kind(),
+     "Have servers send values of dense tables as fp16, bf16 or int8; they keep them as f32",
+     "compress::pulls"},
   };
 }
 
 rows ways_to_run() {
   return {
-    field{"--processes", flag(at(&run_options::asked_mode), run_mode::processes),
-          "Every role is a process (the default)"}
-      .sent_to({role::coordinator}),
+    {"--processes", flag(at(&run_options::asked_mode), run_mode::processes),
+     "Every role is a process (the default)", "", to(role::coordinator)},
     field{"--threads", flag(at(&run_options::asked_mode), run_mode::threads),
-          "All roles are actors of this one process"}
-      .without({"--processes"})
-      .sent_to({role::coordinator}),
+          "All roles are actors of this one process", "", to(role::coordinator)}
+      .but({.rivals = {"--processes"}}),
     field{"--simulate", flag(at(&run_options::asked_mode), run_mode::simulation),
           "All roles in one thread and virtual time: steps and messages take times drawn from "
-          "--seed, and the run is the same each time"}
-      .without({"--processes", "--threads"})
-      .sent_to({role::coordinator}),
+          "--seed, and the run is the same each time",
+          "", to(role::coordinator)}
+      .but({.rivals = {"--processes", "--threads"}}),
   };
 }
 
 rows hosts() {
   return {
-    field{"--listen", text(at(&run_options::listen), parse_endpoint),
-          "ADDRESS:PORT where other hosts join (default: loopback only)"},
-    field{"--join", text(at(&run_options::join), parse_endpoint),
-          "ADDRESS:PORT of a job on another host; needs --here, the same data, and otherwise the "
-          "same options as there; where --sync, --lr and the like differ, those there count"},
-    field{"--here", here_kind(),
-          "Servers and workers that run on this host, by role or node, such as worker:2,server:1 "
-          "or learners:2,model:1 (default: all)"},
-    field{"--coordinator-store", text(at(&run_options::etcd), storage::parse_etcd_url, url_of),
-          "etcd://HOST:PORT[,HOST:PORT...][/JOB]: the coordinator's state is kept there under the "
-          "job's name, and its process leads by a lease (default: beside the checkpoints)"},
-    field{"--standbys", number(at(&run_options::standbys), 0, 8),
-          "With --coordinator-store: coordinator processes that wait to take over"},
-    field{"--tls", path(at(&run_options::tls_directory)),
-          "Directory of certificates (troupe certs --help): links between hosts are encrypted, and "
-          "each end proves its role"},
-    field{"--allow-plaintext-on-network", flag(at(&run_options::plaintext_on_network), true),
-          "Let --listen and --join do without --tls: anyone on the network can then read and "
-          "change the job"},
+    {"--listen", text(at(&run_options::listen), parse_endpoint),
+     "ADDRESS:PORT where other hosts join (default: loopback only)"},
+    {"--join", text(at(&run_options::join), parse_endpoint),
+     "ADDRESS:PORT of a job on another host; needs --here, the same data, and otherwise the same "
+     "options as there; where --sync, --lr and the like differ, those there count"},
+    {"--here", here_kind(),
+     "Servers and workers that run on this host, by role or node, such as worker:2,server:1 or "
+     "learners:2,model:1 (default: all)"},
+    {"--coordinator-store", text(at(&run_options::etcd), storage::parse_etcd_url, url_of),
+     "etcd://HOST:PORT[,HOST:PORT...][/JOB]: the coordinator's state is kept there under the job's "
+     "name, and its process leads by a lease (default: beside the checkpoints)"},
+    {"--standbys", number(at(&run_options::standbys), 0, 8),
+     "With --coordinator-store: coordinator processes that wait to take over"},
+    {"--tls", path(at(&run_options::tls_directory)),
+     "Directory of certificates (troupe certs --help): links between hosts are encrypted, and each "
+     "end proves its role"},
+    {"--allow-plaintext-on-network", flag(at(&run_options::plaintext_on_network), true),
+     "Let --listen and --join do without --tls: anyone on the network can then read and change the "
+     "job"},
   };
 }
 
 rows shows() {
   return {
-    field{"--print-graph", flag(at(&run_options::print_graph), true),
-          "Print the program's graph and what it promises; run nothing"},
+    {"--print-graph", flag(at(&run_options::print_graph), true),
+     "Print the program's graph and what it promises; run nothing"},
     field{"--dot", flag(at(&run_options::dot), true), "Print the graph for graphviz; run nothing"}
-      .without({"--print-graph"}),
-    field{"--dry-run", flag(at(&run_options::dry_run), true),
-          "Check options, files and addresses and print the graph; run nothing"},
+      .but({.rivals = {"--print-graph"}}),
+    {"--dry-run", flag(at(&run_options::dry_run), true),
+     "Check options, files and addresses and print the graph; run nothing"},
   };
 }
 
 rows slow_workers() {
   return {
-    field{"--backup-workers", number(at(&workers::backups), 0, 1024),
-          "bsp: extra workers, which compute the slowest workers' batches again; the first copy "
-          "counts"}
-      .of(holder::workers, "workers::backups"),
+    {"--backup-workers", number(at(&workers::backups), 0, 1024),
+     "bsp: extra workers, which compute the slowest workers' batches again; the first copy counts",
+     "workers::backups"},
     field{"--stragglers", measure_kind(),
           "The strongest measure against a worker much slower than others: off, warn, rebalance "
-          "(less work), demote (its updates are not waited for), evict (for a while)"}
-      .of(holder::workers, "workers::stragglers")
-      .sent_to({role::coordinator})
-      .shown_as([](const run_options&) {
-        return std::string{"evict; with --threads demote, with hogwild warn"};
-      }),
+          "(less work), demote (its updates are not waited for), evict (for a while)",
+          "", to(role::coordinator)}
+      .but({.shown =
+              [](const run_options&) {
+                return std::string{"evict; with --threads demote, with hogwild warn"};
+              }}),
   };
 }
 
 rows checkpoints() {
   return {
-    field{"--checkpoint", path(at(&run_options::checkpoint_directory)),
-          "Directory of checkpoints (default: in the run directory)"},
-    field{"--checkpoint-every", period_kind(),
-          "Time (2s, 500ms) or steps (200clocks) between checkpoints; never: only at the start and "
-          "the end"}
-      .of(holder::checkpoints, "checkpoint_options::interval")
-      .sent_to({role::coordinator}),
-    field{"--checkpoint-keep", number(at(&checkpoint_options::keep), 1, 1000),
-          "Checkpoints to keep"}
-      .of(holder::checkpoints, "checkpoint_options::keep")
-      .sent_to({role::coordinator, role::server}),
-    field{"--checkpoint-scrub", scrub_kind(),
-          "Time between two checkpoints that are read again, one after the other, so that a "
-          "damaged one is known before it is needed; or off"}
-      .of(holder::checkpoints, "servers::scrub_interval")
-      .sent_to({role::coordinator}),
-    field{"--durability", text(at(&servers::durability), parse_durability),
-          "memory: an acknowledged push survives the end of all but one of the servers that hold "
-          "it; log: of all of them, it is also in a write-ahead log of each beside the checkpoints"}
-      .of(holder::servers, "servers::durability"),
-    field{"--resume", flag(at(&run_options::resume), true),
-          "Continue from the newest good checkpoint of --run-dir or --checkpoint"},
+    {"--checkpoint", path(at(&run_options::checkpoint_directory)),
+     "Directory of checkpoints (default: in the run directory)"},
+    {"--checkpoint-every", period_kind(),
+     "Time (2s, 500ms) or steps (200clocks) between checkpoints; never: only at the start and the "
+     "end",
+     "checkpoint_options::interval", to(role::coordinator)},
+    {"--checkpoint-keep",
+     held_by(holder::checkpoints,
+             number(at(&servers::checkpoints, &checkpoint_options::keep), 1, 1000)),
+     "Checkpoints to keep", "checkpoint_options::keep", to(role::coordinator, role::server)},
+    {"--checkpoint-scrub", scrub_kind(),
+     "Time between two checkpoints that are read again, one after the other, so that a damaged one "
+     "is known before it is needed; or off",
+     "servers::scrub_interval", to(role::coordinator)},
+    {"--durability", text(at(&servers::durability), parse_durability),
+     "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
+     "log: of all of them, it is also in a write-ahead log of each beside the checkpoints"},
+    {"--resume", flag(at(&run_options::resume), true),
+     "Continue from the newest good checkpoint of --run-dir or --checkpoint"},
   };
 }
 
 rows results() {
   return {
-    field{"--report", path(at(&run_options::report_file)),
-          "Write figures of the run to this JSON file"},
-    field{"--events", path(at(&run_options::events_file)),
-          "Append the events of the run to this file, a JSON object a line (default: events.jsonl "
-          "in the run directory)"},
-    field{"--export", path(at(&run_options::export_file)),
-          "Write the final parameters (.npz, .safetensors, or .npy of one tensor)"},
-    field{"--import", path(at(&run_options::import_file)),
-          "Start from these parameters (.npz, .safetensors)"},
+    {"--report", path(at(&run_options::report_file)), "Write figures of the run to this JSON file"},
+    {"--events", path(at(&run_options::events_file)),
+     "Append the events of the run to this file, a JSON object a line (default: events.jsonl in "
+     "the run directory)"},
+    {"--export", path(at(&run_options::export_file)),
+     "Write the final parameters (.npz, .safetensors, or .npy of one tensor)"},
+    {"--import", path(at(&run_options::import_file)),
+     "Start from these parameters (.npz, .safetensors)"},
+    // The launcher appends its own to the command line of its processes.
     field{"--run-dir", path(at(&run_options::run_directory)),
           "Directory of this run's logs (default: runs/NAME-TIME-PID)"}
-      .with_last(), // The launcher appends its own to the command line of its processes.
-    field{"--log-level", text(at(&run_options::log_level), parse_log_level),
-          "Least level of a line in the logs: trace, debug, info, warn, error, or off: only the "
-          "reason for which a process ends"},
+      .but({.last_wins = true}),
+    {"--log-level", text(at(&run_options::log_level), parse_log_level),
+     "Least level of a line in the logs: trace, debug, info, warn, error, or off: only the reason "
+     "for which a process ends"},
   };
 }
 
 rows faults_on_purpose() {
   return {
-    field{"--slow", slow_kind(),
-          "WORKER:MS: a straggler, that much slower in each step (repeatable). WORKER: its index, "
-          "or the name of its node and the index, such as learners:0:16"},
-    field{"--kill", kills_kind(),
-          "NAME:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable). "
-          "NAME: a role (worker, server, coordinator) or a node of the graph"},
-    field{"--no-key-cache", flag(at(&run_options::key_cache), false),
-          "Send the keys of sparse rows with each request, also those that the server was sent "
-          "before"},
-    field{"--straggler-time-scale", number(at(&workers::straggler_time_scale), 1, 20),
-          "Divide the times of the rules for stragglers by this"}
-      .of(holder::workers, "workers::straggler_time_scale")
-      .sent_to({role::coordinator}),
+    {"--slow", slow_kind(),
+     "WORKER:MS: a straggler, that much slower in each step (repeatable). WORKER: its index, or "
+     "the name of its node and the index, such as learners:0:16"},
+    {"--kill", kills_kind(),
+     "NAME:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable). NAME: "
+     "a role (worker, server, coordinator) or a node of the graph"},
+    {"--no-key-cache", flag(at(&run_options::key_cache), false),
+     "Send the keys of sparse rows with each request, also those that the server was sent before"},
+    {"--straggler-time-scale", number(at(&workers::straggler_time_scale), 1, 20),
+     "Divide the times of the rules for stragglers by this", "workers::straggler_time_scale",
+     to(role::coordinator)},
   };
 }
 
 rows recording() {
   return {
-    field{"--record", path(at(&run_options::record_directory)),
-          "Write down in this directory in which order each shard applies which pushes, and which "
-          "values they were computed from: 64 bytes a push and replica"},
+    {"--record", path(at(&run_options::record_directory)),
+     "Write down in this directory in which order each shard applies which pushes, and which "
+     "values they were computed from: 64 bytes a push and replica"},
     field{"--replay", path(at(&run_options::replay_directory)),
           "Compute a recorded run again, in this process; needs the same data and model, the rest "
           "is in the record"}
-      .without({"--record"}),
+      .but({.rivals = {"--record"}}),
     field{"--until",
           text(
             at(&run_options::replay_seconds), parse_seconds,
             [](double x) { return fmt::to_string(x); }, "FLOAT"),
           "With --replay: only the steps of the first SECONDS"}
-      .with("--replay"),
+      .but({.needed = "--replay"}),
     field{"--compare", path(at(&run_options::compare_file)),
           "With --replay: parameters that the run exported, or its directory of checkpoints; exit "
           "status 1 where the replayed ones differ in a byte"}
-      .with("--replay"),
+      .but({.needed = "--replay"}),
   };
 }
 
-/// Returns the fields without options.
+/// Returns the fields that only a program sets.
 rows of_programs() {
   const auto crashes = [](auto node) {
     return number(at(node, &supervision::crashes_max), 1, 1000);
@@ -310,10 +287,10 @@ rows of_programs() {
     return number(at(node, &supervision::window), 1, 1'000'000);
   };
   return {
-    field{"", crashes(&servers::on_death), ""}.of(holder::servers, "supervision::crashes_max"),
-    field{"", crashes(&workers::on_death), ""}.of(holder::workers, "supervision::crashes_max"),
-    field{"", window(&servers::on_death), ""}.of(holder::servers, "supervision::window"),
-    field{"", window(&workers::on_death), ""}.of(holder::workers, "supervision::window"),
+    {"", crashes(&servers::on_death), "", "supervision::crashes_max"},
+    {"", crashes(&workers::on_death), "", "supervision::crashes_max"},
+    {"", window(&servers::on_death), "", "supervision::window"},
+    {"", window(&workers::on_death), "", "supervision::window"},
   };
 }
 

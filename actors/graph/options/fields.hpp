@@ -17,22 +17,10 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace troupe {
-
-/// How a field's value is written, where the options keep it, and which values it may have.
-/// field_kinds.hpp makes them.
-struct field_kind {
-  std::string form;     ///< The value in --help, "UINT:1..1024"; empty: the option is a flag.
-  bool repeats = false; ///< The option takes several words.
-  /// Reads one word of the option; of a flag, "true" or "false". Errors: invalid_argument.
-  std::function<result<void>(const std::string& word, run_options& into)> take;
-  /// Returns the text that take() reads; several words have commas between them.
-  std::function<std::string(const run_options& from)> print;
-  /// Refuses a value that a program may not set: "is 0, which is not from 1 to 16". May be null.
-  std::function<result<void>(const run_options& of)> check = {};
-};
 
 /// The part of a graph that has a field. actors/graph/field_checks.cpp says which graphs have it,
 /// and why others have none.
@@ -49,50 +37,42 @@ enum class holder : std::uint8_t {
   codec,
 };
 
-/// A row of the table. The members behind `help` are set by the functions below, which return the
-/// row.
-struct field {
-  std::string option; ///< "--apply-batch"; empty: only a program sets it.
-  field_kind kind;
-  std::string help;
-
+/// How a field's value is written, where the options keep it, and which values it may have.
+/// field_kinds.hpp makes them.
+struct field_kind {
+  std::string form;     ///< The value in --help, "UINT:1..1024"; empty: the option is a flag.
+  bool repeats = false; ///< The option takes several words.
   troupe::holder holder = troupe::holder::run;
-  std::string member = {};              ///< Of a node, for messages: "servers::apply_batch".
-  std::vector<role> readers = {};       ///< Members that need it and make no graph.
+  /// Reads one word of the option; of a flag, "true" or "false". Errors: invalid_argument.
+  std::function<result<void>(const std::string& word, run_options& into)> take;
+  /// Returns the text that take() reads; several words have commas between them.
+  std::function<std::string(const run_options& from)> print;
+  /// Refuses a value that a program may not set: "is 0, which is not from 1 to 16". May be null.
+  std::function<result<void>(const run_options& of)> check = {};
+};
+
+/// Properties that few fields have.
+struct field_traits {
   bool is_identity = false;             ///< Another value makes another job (fingerprint()).
   bool last_wins = false;               ///< The option may be repeated, and the last value counts.
   std::vector<std::string> rivals = {}; ///< Options that cannot be given with it.
   std::string needed = {};              ///< An option that must be given with it.
-  /// Returns the default in --help; null: as `kind` prints it.
+  /// Returns the default in --help; null: as the kind prints it.
   std::string (*shown)(const run_options& defaults) = nullptr;
+};
 
-  field of(troupe::holder who, std::string name = {}) && {
-    holder = who;
-    member = std::move(name);
-    return std::move(*this);
-  }
-  field sent_to(std::vector<role> members) && {
-    readers = std::move(members);
-    return std::move(*this);
-  }
-  field in_identity() && {
-    is_identity = true;
-    return std::move(*this);
-  }
-  field with_last() && {
-    last_wins = true;
-    return std::move(*this);
-  }
-  field without(std::vector<std::string> others) && {
-    rivals = std::move(others);
-    return std::move(*this);
-  }
-  field with(std::string other) && {
-    needed = std::move(other);
-    return std::move(*this);
-  }
-  field shown_as(std::string (*text)(const run_options& defaults)) && {
-    shown = text;
+/// A row of the table.
+struct field {
+  std::string option; ///< "--apply-batch"; empty: only a program sets it.
+  field_kind kind;
+  std::string help;
+  std::string member = {};        ///< Of a node, for messages: "servers::apply_batch".
+  std::vector<role> readers = {}; ///< Members that need it and make no graph.
+  field_traits traits = {};
+
+  /// Returns the row with these traits.
+  field but(field_traits what) && {
+    traits = std::move(what);
     return std::move(*this);
   }
 };
@@ -115,6 +95,8 @@ const field_table& all_fields();
 /// Declares the options on `app`; they are parsed into `options`, which must outlive it.
 /// Texts that cannot be used end the parse with one line.
 void declare(CLI::App& app, run_options& options, const field_table& table = all_fields());
+/// Declares one option in a group. Borrowed: `options`.
+CLI::Option* declare(CLI::App& group, const field& row, run_options& options);
 
 /// Returns options that have the fields which members of a role need and have no graph to take
 /// from. All others have their defaults, in every way to run.

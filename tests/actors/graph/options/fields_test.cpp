@@ -33,10 +33,11 @@ namespace {
 /// Returns the table of every program with one more row. Its value is kept as servers::shards.
 field_table with_own_row() {
   auto table = all_fields();
-  table.front().fields.push_back(
-    field{"--pages", number(at(&servers::shards), 5, 50), "Pages of a book"}
-      .of(holder::servers, "servers::pages")
-      .sent_to({role::server}));
+  table.front().fields.push_back({"--pages",
+                                  number(at(&servers::shards), 5, 50),
+                                  "Pages of a book",
+                                  "servers::pages",
+                                  {role::server}});
   return table;
 }
 
@@ -230,14 +231,14 @@ TEST_CASE("rows_say_which_fields_are_part_of_a_jobs_identity") {
   std::size_t compared = 0;
   for (const auto& row : rows_of(all_fields())) {
     const auto text = other_text(row);
-    if (row.option.empty() || text.empty() || !row.needed.empty())
+    if (row.option.empty() || text.empty() || !row.traits.needed.empty())
       continue;
     CAPTURE(row.option);
     if (const auto made = fingerprint_with({"--sync", "bsp", row.option, text})) {
-      CHECK((made != usual) == row.is_identity);
+      CHECK((made != usual) == row.traits.is_identity);
       ++compared;
     } else {
-      CHECK_FALSE(row.is_identity);
+      CHECK_FALSE(row.traits.is_identity);
     }
   }
   CHECK(compared >= 20);
