@@ -243,7 +243,7 @@ void replica::run(chain_effects& news, replica_effects& effects) {
 
 void replica::truncate(std::uint64_t last, replica_effects& effects) {
   if (options_.writes_log && first_ + log_.size() > last + 1)
-    effects.push_back(take_back_effect{last});
+    effects.push_back(write_effect{last + 1, std::nullopt});
   while (first_ + log_.size() > last + 1) {
     log_bytes_ -= payload_bytes(log_.back());
     log_.pop_back();
