@@ -41,8 +41,9 @@ struct server_entry {
 
 /// Invariants:
 /// (1) a slot, (role, index), has at most one incarnation; observers have a slot for each of
-///     theirs.
-/// (2) an incarnation that was declared dead never gets a slot again.
+///     theirs. Held by: assert in hear().
+/// (2) an incarnation that was declared dead never gets a slot again. Held by: assert in
+///     mark_dead(), hear().
 class membership {
 public:
   enum class standing {

@@ -192,6 +192,7 @@ void replica::tick(time_point now, replica_effects& effects) {
 // -- the log --
 
 void replica::append(const propose_effect& what, time_point now, replica_effects& effects) {
+  assert(leads());
   log_entry entry{.pushes = {}, .tables = what.entry.tables};
   entry.pushes.reserve(what.pushes.size());
   for (const auto token : what.pushes)
@@ -268,6 +269,7 @@ void replica::carry_out(time_point now, replica_effects& effects) {
     decided_.clear();
     if (stepping_ || applied_ == final_)
       return;
+    assert(applied_ < final_ && first_ <= applied_ + 1);
     stepping_ = true;
     shard_->commit(decided_);
   }

@@ -80,9 +80,11 @@ using replica_effects = std::vector<replica_effect>;
 /// another replica.
 ///
 /// Invariants:
-/// (1) entries are applied in the order of the log, one at a time, each after it is committed.
+/// (1) entries are applied in the order of the log, one at a time, each after it is committed. Held
+///     by: assert in carry_out(), applied(), discarded().
 /// (2) pushes are taken by the head alone, while it is not sealed. Pulls are answered under a
-///     lease, by the head or, with query::anywhere, by another member.
+///     lease, by the head or, with query::anywhere, by another member. Held by: assert in append();
+///     check_answer() in cli/sim/job_checks.cpp.
 class replica {
 public:
   /// `generation`: the job's generation, which steps name. `of`: the shard's generation.

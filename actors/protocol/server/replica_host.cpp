@@ -69,6 +69,7 @@ void replica_host::reconcile(const chain_metadata& record,
 }
 
 void replica_host::tick(time_point now, host_effects& effects) {
+  assert(awaits_ == awaited::nothing);
   free_if_unnamed(now, effects);
   if (!acts())
     return;
@@ -176,6 +177,7 @@ void replica_host::begin(const std::vector<shard_partition>& held, time_point no
 }
 
 void replica_host::begin_with_loaded(time_point now, host_effects& effects) {
+  assert(!replica_ && !broken_);
   effects.push_back(settle_loaded_effect{true});
   begin(loader_.take(), now);
   reconcile(chain_metadata{record_}, desired_, now, effects); // New while it loaded.
@@ -234,6 +236,7 @@ void replica_host::pull(request_token token, time_point now) {
 }
 
 void replica_host::end_gathering(time_point now, host_effects& effects) {
+  assert(awaits_ == awaited::nothing);
   apply_gathered(effects);
   if (!broken_)
     advance(now, effects);
@@ -312,6 +315,7 @@ void replica_host::run(refuse_effect& effect, time_point, host_effects& effects)
 void replica_host::run(answer_effect& effect, time_point, host_effects& effects) {
   if (!mutated(mutation::read_without_gathered))
     apply_gathered(effects);
+  assert(gathered_ == 0);
   requests_.answered(std::move(effect), effects);
 }
 
@@ -341,6 +345,9 @@ void replica_host::save_for_later(host_effects& effects) {
 
 void replica_host::save(const save_id& id, std::vector<shard_partition> partitions,
                         host_effects& effects) {
+  assert(!broken_);
+  assert(gathered_ == 0 || id.purpose == save_purpose::starting
+         || id.purpose == save_purpose::joining);
   unapplied_entries unapplied;
   if (writes_log() && state() != nullptr && !mutated(mutation::log_lacks_unapplied))
     std::tie(unapplied.first, unapplied.log) = replica_->unapplied();
@@ -415,6 +422,7 @@ void replica_host::send_copy(const member_id& to, const copy_request& what, host
   }
   if (!mutated(mutation::copied_without_gathered))
     apply_gathered(effects);
+  assert(gathered_ == 0);
   const auto& held = *replica_->state();
   copies_.send(to, what, {what.config, *index, held.pull_clock_max(), held.partitions()}, effects);
 }

@@ -48,11 +48,16 @@ struct replica_host_options {
 /// effects (host_effects.hpp). The parts state their own events and effects.
 ///
 /// Invariants, beside those of its parts:
-/// (1) outcomes of an earlier generation change nothing, except that a checkpoint has failed.
-/// (2) with a log, a generation, or a place in a chain, begins only when its state is saved.
-/// (3) after a failed write to the log the host does nothing until another generation begins.
-/// (4) gathered steps are applied before values are read, saved, copied or replaced.
-/// (5) an event comes only when the outcome of a step or a write is known.
+/// (1) outcomes of an earlier generation change nothing, except that a checkpoint has failed. Held
+///     by: assert in begin_with_loaded().
+/// (2) with a log, a generation, or a place in a chain, begins only when its state is saved. Held
+///     by: assert in state_copies::take(); check_kept() in cli/sim/job_checks.cpp.
+/// (3) after a failed write to the log the host does nothing until another generation begins. Held
+///     by: assert in save(), begin_with_loaded().
+/// (4) gathered steps are applied before values are read, saved, copied or replaced. Held by:
+///     assert in run(), save(), send_copy().
+/// (5) an event comes only when the outcome of a step or a write is known. Held by: assert in
+///     reconcile(), tick(), end_gathering(), applied(), written().
 class replica_host {
 public:
   replica_host(shard_id shard, replica_host_options options);

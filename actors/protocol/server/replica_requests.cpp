@@ -15,6 +15,7 @@ const pull_request& replica_requests::pull_of(request_token token) {
 
 void replica_requests::acknowledged(const acknowledge_effect& what, host_effects& effects) {
   auto& open = open_.at(what.push.value);
+  assert(!open.pushed);
   open.pushed = what.push_reply;
   effects.push_back(what);
   if (open.pull) {
@@ -26,6 +27,7 @@ void replica_requests::acknowledged(const acknowledge_effect& what, host_effects
 }
 
 void replica_requests::refused(refuse_effect what, host_effects& effects) {
+  assert(open_.contains(what.request.value));
   const auto pushed = open_.extract(what.request.value)->pushed;
   if (pushed && reaction_to(what.why.code) == reaction::retry)
     effects.push_back(reply_effect{what.request, pushed});
@@ -34,6 +36,7 @@ void replica_requests::refused(refuse_effect what, host_effects& effects) {
 }
 
 void replica_requests::answered(answer_effect what, host_effects& effects) {
+  assert(open_.contains(what.pull.value));
   auto ended = *open_.extract(what.pull.value);
   effects.push_back(
     reply_effect{what.pull, ended.pushed,
@@ -50,6 +53,7 @@ void replica_requests::refuse_all(const failure& why, host_effects& effects) {
 
 request_token replica_requests::take_due() {
   const auto token = due_.front();
+  assert(open_.at(token.value).pushed);
   due_.pop_front();
   return token;
 }

@@ -14,8 +14,10 @@ namespace troupe {
 /// reply_effect, refuse_effect.
 ///
 /// Invariants:
-/// (1) each request ends in one reply or refusal.
-/// (2) a pull that came with a push is due only when its push is done.
+/// (1) each request ends in one reply or refusal. Held by: assert in acknowledged(), answered(),
+///     refused().
+/// (2) a pull that came with a push is due only when its push is done. Held by: assert in
+///     take_due().
 class replica_requests {
 public:
   /// Adds a request. Tokens must grow.

@@ -23,6 +23,7 @@ bool state_copies::send_part(const member_id& to, const copy_request& what, host
 
 void state_copies::send(const member_id& to, const copy_request& what, copied_state fresh,
                         host_effects& effects) {
+  assert(fresh.config == what.config && (!sending_ || sending_->second <= what.config));
   sending_ = {to, what.config};
   effects.push_back(send_copy_effect{to, what, std::move(fresh)});
 }
@@ -46,13 +47,14 @@ void state_copies::supersede(config_id newest, host_effects& effects) {
 void state_copies::ask(const request_copy_effect& what, time_point now, host_effects& effects) {
   if (asked_ == what.config && now - asked_at_ < patience_)
     return;
+  assert(is_saved_);
   asked_ = what.config;
   asked_at_ = now;
   effects.push_back(ask_copy_effect{what.from, what.config});
 }
 
 void state_copies::whole(copied_state what, bool is_saved_first) {
-  assert(awaits(what.config));
+  assert(awaits(what.config) && is_saved_);
   asked_.reset();
   held_ = std::move(what);
   is_saved_ = !is_saved_first;

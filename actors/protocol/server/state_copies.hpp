@@ -15,9 +15,11 @@ namespace troupe {
 /// parts that arrive. Effects: send_copy_effect, end_copy_effect, ask_copy_effect.
 ///
 /// Invariants:
-/// (1) at most one copy is sent, and its values stay pinned until it ends.
-/// (2) at most one copy is asked for, and again only after `patience` without a new part.
-/// (3) a copy that is saved first is handed out only when it is saved.
+/// (1) at most one copy is sent, and its values stay pinned until it ends. Held by: assert in
+///     send().
+/// (2) at most one copy is asked for, and again only after `patience` without a new part. Held by:
+///     assert in ask().
+/// (3) a copy that is saved first is handed out only when it is saved. Held by: assert in take().
 class state_copies {
 public:
   /// `patience`: a copy whose next part has not come for this time is asked for again.

@@ -61,6 +61,7 @@ void state_loader::recalled(std::uint64_t load, const result<std::optional<recal
                             host_effects& effects) {
   if (!awaits(load))
     return;
+  assert(stage_ == stage::recalling || stage_ == stage::recalling_past);
   const auto* kept =
     found && *found && (*found)->base.history == terms_.history ? &**found : nullptr;
   if (stage_ == stage::recalling_past) {
@@ -75,6 +76,7 @@ void state_loader::recalled(std::uint64_t load, const result<std::optional<recal
     return load_instead("no local state of this history", effects);
   if (!kept_all(terms_.lost, self_, kept->base) && !mutated(mutation::lost_not_compared))
     return load_instead("the local state lacks acknowledged updates", effects);
+  assert(kept_all(terms_.lost, self_, kept->base));
   stage_ = stage::replaying;
   entries_ = kept->entries;
   effects.push_back(replay_effect{number_});
@@ -84,6 +86,7 @@ bool state_loader::loaded(std::uint64_t load, std::vector<shard_partition> held,
                           host_effects& effects) {
   if (!awaits(load))
     return false;
+  assert(stage_ == stage::replaying || stage_ == stage::reading);
   if (stage_ == stage::replaying) {
     effects.push_back(note_effect{log_level::info, "recovered from its local state, "
                                                      + std::to_string(entries_)
@@ -98,6 +101,7 @@ bool state_loader::loaded(std::uint64_t load, std::vector<shard_partition> held,
 void state_loader::failed(std::uint64_t load, const failure& why, host_effects& effects) {
   if (!awaits(load))
     return;
+  assert(stage_ == stage::replaying || stage_ == stage::reading);
   const auto what = std::exchange(stage_, stage::nothing);
   if (what == stage::replaying)
     return load_instead(why.text, effects);
@@ -108,6 +112,8 @@ void state_loader::failed(std::uint64_t load, const failure& why, host_effects& 
 
 /// Reports that the generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
 void state_loader::give_up(failure why, std::uint64_t bad_checkpoint, host_effects& effects) {
+  stage_ = stage::nothing;
+  assert(held_.empty());
   failed_ = std::move(why);
   unreadable_ = bad_checkpoint;
   effects.push_back(report_effect{});

@@ -33,9 +33,12 @@ struct load_terms {
 ///     recall_past() --> recalling_past --> nothing
 ///
 /// Invariants:
-/// (1) outcomes of an earlier load change nothing; an outcome of the present one comes once.
-/// (2) a local state is replayed only if it has all pushes that were acknowledged before.
-/// (3) a load that failed for good is reported, and leaves no state to begin with.
+/// (1) outcomes of an earlier load change nothing; an outcome of the present one comes once. Held
+///     by: assert in recalled(), loaded(), failed().
+/// (2) a local state is replayed only if it has all pushes that were acknowledged before. Held by:
+///     assert in recalled(); check_kept() in cli/sim/job_checks.cpp.
+/// (3) a load that failed for good is reported, and leaves no state to begin with. Held by: assert
+///     in give_up().
 class state_loader {
 public:
   state_loader(server_id self, bool has_checkpoints);

@@ -32,16 +32,23 @@ void state_saver::is_late(std::uint64_t checkpoint, host_effects& effects) {
   effects.push_back(report_effect{});
 }
 
-void state_saver::cut(std::uint64_t checkpoint) { cut_ = kept_ = checkpoint; }
+void state_saver::cut(std::uint64_t checkpoint) {
+  assert(checkpoint > cut_);
+  cut_ = kept_ = checkpoint;
+}
 
 bool state_saver::is_kept_due(const job_spec& job, std::uint64_t checkpoint) const {
   return keeps_states(job) && checkpoint > kept_;
 }
 
-void state_saver::keep(std::uint64_t checkpoint) { kept_ = checkpoint; }
+void state_saver::keep(std::uint64_t checkpoint) {
+  assert(checkpoint > kept_);
+  kept_ = checkpoint;
+}
 
 void state_saver::saved(std::uint64_t checkpoint, const result<checkpoint_part>& done,
                         bool is_present, host_effects& effects) {
+  assert(checkpoint <= cut_);
   if (!done) {
     failed_ = checkpoint;
     why_failed_ = done.error().text;

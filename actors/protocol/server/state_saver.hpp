@@ -23,9 +23,10 @@ struct unapplied_entries {
 /// the outcomes of saves. Effects: save_effect, report_effect.
 ///
 /// Invariants:
-/// (1) a checkpoint is cut at most once, and none after one with a larger number.
-/// (2) a checkpoint that was cut ends as a part, a failure or a state of a generation that is over.
-/// (3) a local state is saved at most once for each checkpoint.
+/// (1) a checkpoint is cut at most once, and none after one with a larger number. Held by: assert
+///     in cut().
+/// (2) an outcome is taken only for a checkpoint that was cut. Held by: assert in saved().
+/// (3) a local state is saved at most once for each checkpoint. Held by: assert in keep().
 class state_saver {
 public:
   /// `has_disk`: local states can be saved; needs `has_checkpoints`.
