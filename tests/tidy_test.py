@@ -212,6 +212,81 @@ def check_functions(path, lines):
         yield longest[0], f"the longest function has {longest[1]} lines, lower LONG_FUNCTIONS"
 
 
+INVARIANT = re.compile(r"\s*/// \((\d)\) (.*)")
+INVARIANT_MORE = re.compile(r"\s*///     (\S.*)")
+CLASS = re.compile(r"\s*(?:class|struct) (\w+)")
+HELD = re.compile(r"(asserts? in )?((?:(?:\w+::)?\w+\(\),? ?)+)(?:in (cli/sim/\w+\.cpp))?$")
+
+
+def invariants(lines):
+    """Yields (line number, class, text) of each numbered invariant of a header."""
+    found, listed = [], False
+    for number, line in enumerate(lines, 1):
+        begin, more, owner = (x.match(line) for x in (INVARIANT, INVARIANT_MORE, CLASS))
+        if re.match(r"\s*/// Invariants", line):
+            listed = True
+        elif listed and begin:
+            found.append([number, begin[2]])
+        elif listed and found and more:
+            found[-1][1] += " " + more[1]
+        else:
+            listed = False
+        if found and owner:
+            yield from ((number, owner[1], text) for number, text in found)
+            found = []
+
+
+def defines(name, lines, holds):
+    """Returns whether a function of this name is defined here, and whether one holds `holds`."""
+    is_named = re.compile(rf"(?:^|[\s&*(!]){re.escape(name)}\(")
+    bodies = []
+    for first, count in functions(lines):
+        text = "\n".join(lines[first - 1:first - 1 + count])
+        if is_named.search(text.split("{")[0]):
+            bodies.append(text)
+    return bool(bodies), any(holds.search(body) for body in bodies)
+
+
+def unheld(owner, text, deciders, checkers):
+    """Yields why an invariant is not held. `deciders`, `checkers`: lines of the files."""
+    text, _, items = text.partition(" Held by: ")
+    if not items.endswith("."):
+        yield "an invariant without 'Held by: assert in f().' or 'Held by: check_f() in FILE.'"
+        return
+    for item in items[:-1].split("; "):
+        match = HELD.match(item)
+        if not match or bool(match[1]) == bool(match[3]):
+            yield f"'{item}' is not 'assert in f(), g()' or 'check_f() in cli/sim/FILE.cpp'"
+            continue
+        for name in re.findall(r"((?:\w+::)?\w+)\(\)", match[2]):
+            if match[3]:
+                scoped, holds = f"job_world::{name}", re.compile(r"require\(|throw violation\(")
+                scoped = f"chain_world::{name}" if "/chain_" in match[3] else scoped
+                files = [checkers.get(match[3], [])]
+            else:
+                scoped = name if "::" in name else f"{owner}::{name}"
+                files, holds = deciders, re.compile(r"\bassert\(")
+            found = [defines(each, lines, holds) for lines in files for each in {scoped, name}]
+            if not any(there for there, _ in found):
+                yield f"names {name}(), which is not defined in {match[3] or 'actors/protocol'}"
+            elif not any(held for _, held in found):
+                yield f"names {name}(), which has no {'check' if match[3] else 'assert'}"
+
+
+def check_invariants(files):
+    """Checks all files, (path, lines): each invariant of a decider is held by an assert or a
+    checker of the simulator."""
+    of = {str(path): lines for path, lines in files}
+    deciders = [lines for name, lines in of.items()
+                if name.startswith("actors/protocol/") and name.endswith(".cpp")]
+    for name, lines in of.items():
+        if not name.startswith("actors/protocol/") or not name.endswith(".hpp"):
+            continue
+        for number, owner, text in invariants(lines):
+            for problem in unheld(owner, text, deciders, of):
+                yield f"{name}:{number}: {problem}"
+
+
 def check_private(path, lines):
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
@@ -470,6 +545,43 @@ def sources():
                 yield path
 
 
+HELD_INVARIANTS = {
+    "actors/protocol/server/a.hpp": [
+        "/// Invariants:", "/// (1) it holds. Held by: assert in f(),", "///     b::g().",
+        "/// (2) it holds too. Held by: assert in f(); check_a() in cli/sim/job_checks.cpp.",
+        "class a {"],
+    "actors/protocol/server/a.cpp": [
+        "void a::f(int x) {", "  assert(x > 0);", "}", "void a::h() {", "  f(1);", "}",
+        "void b::g() {", "  assert(true);", "}"],
+    "cli/sim/job_checks.cpp": [
+        "void job_world::check_a() {", "  require(true, \"\");", "}",
+        "void job_world::check_b() {", "}"],
+}
+# (line of the header, the same line with a fault, part of the message).
+UNHELD_INVARIANTS = [
+    (3, "/// (2) it holds too.", "without 'Held by"),
+    (3, "/// (2) it holds too. Held by: [assert].", "is not 'assert in f(), g()'"),
+    (3, "/// (2) it holds too. Held by: assert in h().", "h(), which has no assert"),
+    (3, "/// (2) it holds too. Held by: assert in gone().", "gone(), which is not defined in actors"),
+    (3, "/// (2) it holds too. Held by: check_a() in cli/sim/gone.cpp.", "defined in cli/sim/gone"),
+    (3, "/// (2) it holds too. Held by: check_c() in cli/sim/job_checks.cpp.", "is not defined in"),
+    (3, "/// (2) it holds too. Held by: check_b() in cli/sim/job_checks.cpp.", "has no check"),
+    (2, "///     g().", "g(), which is not defined in actors/protocol"),
+]
+
+
+def self_test_invariants():
+    failed = 0
+    for row, line, expected in [(0, "/// Invariants:", None), *UNHELD_INVARIANTS]:
+        files = {name: list(lines) for name, lines in HELD_INVARIANTS.items()}
+        files["actors/protocol/server/a.hpp"][row] = line
+        found = list(check_invariants((pathlib.PurePath(name), x) for name, x in files.items()))
+        if len(found) != (expected is not None) or expected and expected not in found[0]:
+            print(f"self-test: expected '{expected}' for {line}, got {found}")
+            failed += 1
+    return failed
+
+
 def self_test():
     failed = 0
     for path, text, expected in VIOLATIONS:
@@ -489,6 +601,7 @@ def self_test():
     if found != ["c.hpp:2: max is in a.hpp too, rename one of them"]:
         print(f"self-test: expected one constant of two headers, got {found}")
         failed += 1
+    failed += self_test_invariants()
     many = [pathlib.PurePath(f"kernels/x{i}.cpp") for i in range(FILES_MAX + 1)]
     two = [pathlib.PurePath("base/a.hpp"), pathlib.PurePath("storage/a.hpp")]
     found = list(check_folders(many + two))
@@ -510,6 +623,7 @@ def main():
     texts = [(path.relative_to(ROOT), path.read_text()) for path in sources()]
     found = [problem for path, text in texts for problem in problems(path, text)]
     found += check_constants((path, text.splitlines()) for path, text in texts)
+    found += check_invariants((path, text.splitlines()) for path, text in texts)
     found += check_folders([path for path, _ in texts])
     found += check_prose(texts)
     print("\n".join(found))

@@ -145,19 +145,17 @@ private:
   void send_report(server& by);
   replica_host_options host_options_of(const server& by) const;
   void run(server& by, hosted& at, begin_generation_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, fill_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, restore_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, load_effect& effect, host_effects& more);
   void run(server& by, hosted& at, recall_effect& effect, host_effects& more);
   void run(server& by, hosted& at, replay_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, adopt_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, drop_copy_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, settle_loaded_effect& effect, host_effects& more);
   void run(server& by, hosted& at, save_effect& effect, host_effects& more);
   void run(server& by, hosted& at, write_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, take_back_effect& effect, host_effects& more);
   void run(server&, hosted&, keep_past_effect&, host_effects&) {} ///< Copies come whole.
   void run(server& by, hosted&, report_effect&, host_effects&) { send_report(by); }
   void run(server&, hosted&, workers_effect&, host_effects&) {}
   void run(server&, hosted&, note_effect&, host_effects&) {}
+  void fill(server& by, hosted& at, const load_effect& effect);
   void loaded(server& by, hosted& at, std::uint64_t load, value_image image);
   void begin_base(server& by, hosted& at, save_effect& effect);
   void end_base(server& by, hosted& at, kept_base base);
@@ -174,12 +172,9 @@ private:
                    generation_id generation, outcome what);
   void decide(server& by, hosted& at, const std::function<void(host_effects&)>& what);
   void run(server& by, hosted& at, acknowledge_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, receipt_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, read_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, reply_effect& effect, host_effects& more);
   void run(server& by, hosted& at, refuse_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, refuse_all_effect& effect, host_effects& more);
   void run(server& by, hosted& at, step_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, gather_effect& effect, host_effects& more);
   void run(server& by, hosted& at, apply_gathered_effect& effect, host_effects& more);
   void run(server& by, hosted& at, replica_send_effect& effect, host_effects& more);
   void run(server& by, hosted& at, ask_copy_effect& effect, host_effects& more);

@@ -32,6 +32,10 @@ inline void require(bool holds, const char* what) {
 }
 inline void require(bool holds, const std::string& what) { require(holds, what.c_str()); }
 
+/// Throws a violation for an assert that does not hold; cli/sim/asserts/cassert calls it.
+[[noreturn]] void assert_failed(const char* what, std::string_view file, int line,
+                                const char* function);
+
 /// One count of a tally, and its least average over histories if the simulator tests enough.
 template <class Tally>
 struct minimum {

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 namespace {
@@ -62,6 +63,7 @@ bool checkpoint_schedule::due(const position& where, time_point now) const {
 }
 
 void checkpoint_schedule::begin(const position& where, time_point now, bool aligned) {
+  assert(stage_ == stage::idle);
   stage_ = stage::cutting;
   ++number_;
   parts_.clear();
@@ -81,6 +83,9 @@ bool checkpoint_schedule::add(const checkpoint_part& part) {
   parts_[part.shard] = part;
   if (parts_.size() + (mutated(mutation::committed_without_one) ? 1 : 0) < chains_)
     return false;
+  assert(parts_.size() == chains_ && std::ranges::all_of(parts_, [&](const auto& x) {
+           return x.second.checkpoint == number_;
+         }));
   stage_ = stage::committing;
   return true;
 }

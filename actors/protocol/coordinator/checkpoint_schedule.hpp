@@ -15,8 +15,9 @@
 namespace troupe {
 
 /// Invariants:
-/// (1) numbers only grow, and at most one checkpoint is under way.
+/// (1) numbers only grow, and at most one checkpoint is under way. Held by: assert in begin().
 /// (2) a checkpoint is committed only when all shards have delivered their part of this number.
+///     Held by: assert in add(); check_parts() in cli/sim/job_checks.cpp.
 class checkpoint_schedule {
 public:
   /// `last_number`: no number up to this one may be used.

@@ -6,6 +6,7 @@
 #include "serialization/layout.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace troupe {
@@ -272,6 +273,7 @@ void coordinator::detect_stragglers(time_point now, coordinator_effects& effects
     // The detector keeps a successor of this incarnation waiting.
     const auto who = members_.all().at(member_of(*event.worker)).id;
     on_member_lost(who, "evicted", now, effects);
+    assert(members_.find(who) == nullptr && !batches().holds_work({who.index}));
     reject_member(who, {}, effects);
   }
 }
@@ -320,6 +322,7 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
       notify_once(from, {event_kind::launcher_failed, {{"reason", body.failed->text}}}, effects);
     return;
   }
+  assert(from.role == role::observer && from.index == 0);
   observed_at_ = now;
   done_ = done_ || body.done;
   stop_wanted_ = stop_wanted_ || body.stop;
@@ -409,6 +412,8 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
     return;
   }
   if (saved) {
+    assert(batches().complete());
+    assert(!options_.checkpoints || state_.committed == last_checkpoint_);
     phase_ = job_phase::finished;
     observed_at_ = std::max(observed_at_, now);
     notify({event_kind::batches_applied, {{"batches", job_.batches()}}}, effects);
@@ -418,6 +423,7 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
     schedule_.abandon(now); // It was cut before the end.
   if (!schedule_.idle() || !shards_.is_settled() || now < last_retry_at_)
     return;
+  assert(!stop_deadline_ || goes_by_clocks(job_) || !batches().any_leased());
   schedule_.begin(position(), now, false);
   last_checkpoint_ = schedule_.number();
   last_retry_at_ = now + last_retry_pause;
@@ -580,7 +586,9 @@ desired_state coordinator::make_desired(const member_id& who) {
 
 void coordinator::send(member_entry& to, desired_state what, time_point now,
                        coordinator_effects& effects) {
+  assert(!recovering_ || phase_ == job_phase::stopped);
   what.sequence = next_desired_++;
+  assert(what.sequence > to.sent.sequence);
   to.sent = what;
   to.sent_at = now;
   effects.push_back(send_effect{std::move(what)});

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/mutation.hpp"
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -66,6 +67,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
     cursor_ += count;
     changed.insert(to);
   }
+  assert(knows_all());
   return changed;
 }
 
@@ -75,6 +77,7 @@ void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t
   const auto epoch_end = (cursor_ / job_.batches_per_epoch() + 1) * job_.batches_per_epoch();
   const auto clocks = std::min(options_.lease_batches, group_clocks_max);
   const auto end = std::min(cursor_ + clocks * slots, epoch_end);
+  assert(cursor_ % job_.batches_per_epoch() % slots == 0);
   // Each worker gets one slot before any gets two: each clock waits for a worker with two.
   std::vector<worker_id> without;
   for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
@@ -103,8 +106,10 @@ void ledger::give(worker_id worker, const lease& what) {
   auto& own = held_[worker];
   own.leases.push_back(what);
   own.done.emplace_back(what.count, false);
-  for (std::uint32_t i = 0; i < what.count; ++i)
+  for (std::uint32_t i = 0; i < what.count; ++i) {
+    assert(!leased_.contains(what.at(i).value));
     leased_[what.at(i).value] = what.id;
+  }
 }
 
 std::uint64_t ledger::lease_size(std::size_t workers) const {
@@ -348,6 +353,7 @@ bool ledger::believe(worker_id worker, const lease_progress& reported) {
     if (done[i])
       continue;
     const auto batch = what.at(i).value;
+    assert(!leased_.contains(batch));
     queued_.erase(batch);
     finished_.erase(batch);
     leased_[batch] = what.id;
@@ -394,6 +400,7 @@ std::uint64_t ledger::audit(const batch_set& applied, bool trust_finished) {
     entry = finished_.erase(entry);
     ++queued;
   }
+  assert(knows_all());
   return queued;
 }
 
@@ -432,6 +439,10 @@ bool ledger::valid(const lease& what) const {
   return what.count > 0 && what.count <= lease_count_max && what.stride > 0
          && what.first.value < batches_
          && std::uint64_t{what.count - 1} * what.stride < batches_ - what.first.value;
+}
+
+bool ledger::knows_all() const {
+  return settled_.size() + queued_.size() + leased_.size() + finished_.size() >= cursor_;
 }
 
 const std::vector<lease>& ledger::leases_of(worker_id worker) const {

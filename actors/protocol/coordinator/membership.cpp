@@ -1,5 +1,7 @@
 #include "actors/protocol/coordinator/membership.hpp"
 
+#include <cassert>
+
 namespace troupe {
 namespace {
 
@@ -46,6 +48,7 @@ membership::standing membership::hear(const status_message& what, time_point now
   holder.heard = now;
   holder.disconnected.reset();
   holder.rss_bytes_max = what.rss_bytes_max;
+  assert(holder.id == what.from && slot_of(holder.id) == slot->first);
   return is_free ? standing::joined : standing::news;
 }
 
@@ -64,6 +67,7 @@ bool membership::mark_dead(const member_id& who) {
   dead_.insert(who);
   waiting_.erase(who);
   leave(who);
+  assert(find(who) == nullptr);
   return was_member;
 }
 

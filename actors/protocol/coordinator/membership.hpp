@@ -39,8 +39,9 @@ struct server_entry {
 
 /// Invariants:
 /// (1) a slot, (role, index), has at most one incarnation. An incarnation of a role without slots
-///     has one of its own.
-/// (2) an incarnation that was declared dead never gets a slot again.
+///     has one of its own. Held by: assert in hear().
+/// (2) an incarnation that was declared dead never gets a slot again. Held by: assert in
+///     mark_dead(), hear().
 class membership {
 public:
   enum class standing {

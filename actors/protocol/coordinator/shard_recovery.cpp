@@ -4,6 +4,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 namespace {
@@ -30,6 +31,7 @@ std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
 void abandon_cut(const recovery_context& context) {
   if (context.schedule.cutting())
     context.schedule.abandon(context.now);
+  assert(!context.schedule.cutting());
 }
 
 } // namespace
@@ -246,6 +248,8 @@ bool shard_recovery::begin_abandoned(const recovery_context& context) {
         search(context);
       return changed;
     }
+    assert(!shard.started
+           || std::ranges::find(unreadable_, *newest_checkpoint_) == unreadable_.end());
     if (!context.servers.begin_again(index, shard.started ? *newest_checkpoint_ : 0))
       continue; // One of its servers is expected.
     shard.to_begin = false;
@@ -310,6 +314,7 @@ void shard_recovery::compare_applied(const recovery_context& context) {
     begin_history(context);
     return;
   }
+  assert(!rolling_back_ && !context.state.rolling_back);
   if (!audit_needed_) {
     context.batches.settle(applied_by_all());
     return;
@@ -345,6 +350,7 @@ void shard_recovery::audit_overdue(bool may_audit, const recovery_context& conte
   if (context.now - audited_at_ < options_.audit_grace)
     return;
   audited_at_ = context.now;
+  assert(!rolling_back_);
   if (const auto count = context.batches.audit(applied_by_all(), true); count > 0)
     context.notify({event_kind::batches_missing, {{"batches", count}}});
 }

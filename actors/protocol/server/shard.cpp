@@ -256,12 +256,23 @@ void shard::propose(pending_entry entry, std::vector<request_token> pushes,
 void shard::propose_next_clock(shard_effects& effects) {
   pending_entry clock{{{}, clock_tables_}, {}};
   std::vector<request_token> pushes;
+  assert(std::ranges::none_of(pending_, [&](const auto& x) { return is_clock(x.what); }));
   for (const bsp_slot& slot : slots_.next()) {
     clock.what.steps.push_back(slot.step);
     pushes.push_back(*slot.source);
   }
+  assert(is_whole_clock(clock.what));
   slots_.entered();
   propose(std::move(clock), std::move(pushes), effects);
+}
+
+/// Returns whether the entry has all slots of the next clock, in slot order.
+bool shard::is_whole_clock(const entry_header& entry) const {
+  auto next = bsp_first(job_, slots_.clocks());
+  for (const step_header& step : entry.steps)
+    if (step.batch.value != next.value++)
+      return false;
+  return next == bsp_end(job_, slots_.clocks());
 }
 
 // -- pulls --
@@ -345,6 +356,7 @@ bool shard::answerable(const waiting_pull& pull) const {
 }
 
 void shard::answer(const waiting_pull& pull, shard_effects& effects) {
+  assert(!pull.floor || !clocks_.laggard(*pull.floor));
   const bool one_behind = pull.bsp_clock && slots_.clocks() == *pull.bsp_clock + 1;
   effects.push_back(
     answer_effect{pull.token, version_, one_behind ? pull.clock_tables : std::vector<table_id>{}});
@@ -418,10 +430,13 @@ void shard::applied(shard_effects& effects) {
   for (const step_header& step : done.what.steps) {
     if (is_sum && step != done.what.steps.front() && mutated(mutation::sum_marked_as_one))
       continue;
+    assert(std::ranges::none_of(
+      done.what.tables, [&](table_id table) { return applied_.contains(table, step.batch); }));
     applied_.insert(done.what.tables, step.batch);
     hear(step, successor(step.clock));
   }
   ++version_;
+  assert(!is_clock(done.what) || is_whole_clock(done.what));
   if (is_clock(done.what))
     finish_clock(effects);
   else

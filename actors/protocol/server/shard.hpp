@@ -131,16 +131,19 @@ struct pull_terms {
 ///
 /// Invariants:
 /// (1) a batch is applied to a (table, partition) at most once: only applied() records it, in the
-///     same event as the step, and an applied or pending batch is never proposed again.
+///     same event as the step, and an applied or pending batch is never proposed again. Held by:
+///     assert in applied(); check_finished() in cli/sim/job_checks.cpp.
 /// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks <= c -
 ///     s - 1, and these are applied. A worker that is being admitted counts with its promised
-///     clock.
+///     clock. Held by: assert in answer(); check_staleness() in cli/sim/job_checks.cpp.
 /// (3) bsp: clock t is applied once, when all its slots are there, in slot order; values of t stay
-///     readable until t + 1 was applied. No clock is proposed while one is pending.
+///     readable until t + 1 was applied. No clock is proposed while one is pending. Held by: assert
+///     in propose_next_clock(), applied().
 /// (4) every push and pull gets exactly one acknowledge, refuse or answer, or still waits: for a
-///     pending entry, in an open bsp clock, or as a pull.
+///     pending entry, in an open bsp clock, or as a pull. Held by: assert in
+///     replica_requests::acknowledged(), replica_requests::answered(), replica_requests::refused().
 /// (5) only applied() changes batches_applied(), version() and bsp_clocks(): a replica that
-///     truncates has a past state of its shard.
+///     truncates has a past state of its shard. Held by: check_applied() in cli/sim/job_checks.cpp.
 class shard {
 public:
   /// Applied batches of tables with clocks move by whole clocks, so those of `partitions` must end
@@ -282,6 +285,7 @@ private:
                               const std::vector<table_id>& tables);
   void propose(pending_entry entry, std::vector<request_token> pushes, shard_effects& effects);
   void propose_next_clock(shard_effects& effects);
+  bool is_whole_clock(const entry_header& entry) const;
 
   pending_entry take_committed();
   void finish_arrival(const pending_entry& done, shard_effects& effects);

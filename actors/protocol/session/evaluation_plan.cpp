@@ -15,6 +15,7 @@ std::optional<std::uint64_t> evaluation_plan::look(const job_update& news) {
   }
   if (runs_ || is_last_ || !due)
     return std::nullopt;
+  assert(!is_last_);
   runs_ = true;
   is_last_ = last;
   epoch_ = epoch;

@@ -3,6 +3,7 @@
 #include "actors/protocol/process_name.hpp"
 #include "base/number_from.hpp"
 
+#include <cassert>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -61,11 +62,13 @@ std::vector<std::string> notice_board::lines(time_point now) {
     for (auto& [name, each] : entries_)
       if (each.text == text && is_due(each, now)) {
         who.push_back(name.member);
+        assert(each.told != text);
         each.told = text;
         each.told_at = now;
       }
     all.push_back(list_of(who) + ": " + text);
     told_at_.push_back(now);
+    assert(told_at_.size() <= options_.rate_max);
   }
   return all;
 }

@@ -25,9 +25,9 @@ struct notice_board_options {
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) a notice that still holds, with the same text, becomes one line.
+/// (1) a notice that still holds, with the same text, becomes one line. Held by: assert in lines().
 /// (2) in no second are there more than rate_max lines; a notice that had to wait is told later, if
-///     it still holds.
+///     it still holds. Held by: assert in lines().
 class notice_board {
 public:
   explicit notice_board(notice_board_options options = {}) : options_(options) {}

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <utility>
 
@@ -39,11 +40,13 @@ void reducer::ask(request_token token, request what, time_point now, reducer_eff
   auto& worker = workers_[step.worker];
   ++worker.open;
   worker.expected = true;
+  assert(token == requests_.rbegin()->first);
   if (!waits)
     return forward({{token, open.push != nullptr, open.pull.has_value()}}, effects);
   share mine{token, open.push != nullptr, open.pull.has_value()};
   if (round_ && !fits(open, step.generation))
     end_round(effects);
+  assert(!round_ || fits(open, step.generation));
   if (goes_by_clocks_ && mine.push) {
     forward({{token, std::exchange(mine.push, false), false}}, effects);
     if (!mine.pull)
@@ -81,6 +84,7 @@ void reducer::tick(time_point now, reducer_effects& effects) {
     if (state.open == 0 && std::exchange(state.expected, false))
       effects.push_back(left_out_effect{worker});
   end_round(effects);
+  assert(!round_);
 }
 
 std::optional<time_point> reducer::next_tick() const {
@@ -170,9 +174,21 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
       effect.pull = *x;
     else
       effect.pull->others.push_back(x->step);
+  assert(is_one_sum(effect.pushes));
   forwards_.emplace(number, std::move(shares));
   held_.push_back(std::move(effect));
   release(effects);
+}
+
+/// Returns whether the pushes have one batch of each worker, one generation and one set of tables.
+bool reducer::is_one_sum(const std::vector<std::shared_ptr<const push_request>>& pushes) {
+  return std::ranges::all_of(pushes, [&](const auto& x) {
+    return x->tables == pushes.front()->tables
+           && x->step.generation == pushes.front()->step.generation
+           && std::ranges::count_if(pushes, [&](const auto& y) {
+                return y->step.worker == x->step.worker;
+              }) == 1;
+  });
 }
 
 /// Sends the forwards that need not wait. No two wait for each other: a share waits for smaller
@@ -251,6 +267,7 @@ void reducer::end(request_token token) {
       round_.reset();
   }
   auto& worker = workers_.at(requests_.at(token).worker);
+  assert(worker.open > 0);
   --worker.open;
   requests_.erase(token);
 }

@@ -265,6 +265,7 @@ void router::add_part(request_token token, shard_id to, request what, time_point
                       router_effects& effects) {
   const part_id id{next_part_++};
   auto& chain = chains_[to];
+  assert(chain.open.empty() || chain.open.rbegin()->first < id);
   const auto at = what.push ? 0 : first_reader(chain, what);
   chain.open.emplace(id, open_part{token, std::move(what)});
   part_shard_[id] = to;
@@ -382,6 +383,7 @@ void router::wait_patiently(const chain_queue& of, open_part& part, time_point n
 void router::place(chain_queue& to, part_id id, std::size_t at, time_point now,
                    router_effects& effects) {
   auto& part = to.open.at(id);
+  assert(!part.what.push || at == 0);
   part.at = at <= to.entry.others.size() ? at : 0;
   wait_patiently(to, part, now);
   if (part.at > 0)
@@ -445,6 +447,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   part_shard_.erase(id);
   if (was_push)
     send_waiting(*from, id, effects);
+  assert(open.parts_open > 0);
   if (--open.parts_open == 0) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
@@ -492,6 +495,7 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
   const bool is_drop = reaction_to(why.code) == reaction::drop;
   if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt && !is_drop)
     return;
+  assert(is_drop || attempt == (is_read ? part.read : from->attempt));
   if (why.code == errc::not_yet) { // The server is healthy; ask it again.
     if (is_read || part.at == 0)
       place(*from, id, part.at, now, effects);
@@ -522,6 +526,7 @@ void router::fail_request(request_token token, const failure& why, router_effect
     if (push)
       send_waiting(chain, *push, effects);
   }
+  assert(requests_.contains(token));
   requests_.erase(token);
   effects.push_back(failed_effect{token, why});
 }

@@ -1,6 +1,7 @@
 #include "actors/protocol/worker/step_planner.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 
@@ -108,6 +109,8 @@ std::optional<training_step> step_planner::computed(std::uint64_t number) {
     return std::nullopt;
   auto done = steps_.front().step;
   steps_.pop_front();
+  assert(steps_.empty() || steps_.front().step.number > number);
+  assert(done.generation == generation_ && work_.is_in_flight(done.batch));
   done.clock = clock_++;
   pushed_.insert(done.batch);
   return done;
@@ -116,6 +119,7 @@ std::optional<training_step> step_planner::computed(std::uint64_t number) {
 bool step_planner::acknowledged(const training_step& pushed) {
   if (pushed.generation != generation_ || pushed_.erase(pushed.batch) == 0)
     return false;
+  assert(work_.is_in_flight(pushed.batch));
   work_.done(pushed.batch);
   return true;
 }
