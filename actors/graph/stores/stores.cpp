@@ -1,9 +1,9 @@
 // Lists the kinds of stores.
 #include "actors/graph/nodes/store_rules.hpp"
 
-#include "base/enumerators.hpp"
-
+#include <algorithm>
 #include <array>
+#include <cassert>
 
 namespace troupe {
 
@@ -16,6 +16,10 @@ constexpr std::array<const store_rules*, 4> kinds{&rules_of_servers, &rules_of_s
 
 std::span<const store_rules* const> all_store_rules() { return kinds; }
 
-const store_rules& rules_of(store_kind kind) { return *kinds[static_cast<std::size_t>(kind)]; }
+const store_rules& rules_of(store_kind kind) {
+  const auto* const found = std::ranges::find(kinds, kind, &store_rules::kind);
+  assert(found != kinds.end()); // A kind that the list lacks.
+  return **found;
+}
 
 } // namespace troupe
