@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-namespace {
+namespace of_all_reduce {
 
 constexpr consistency in_step{consistency_mode::bsp, 0};
 
@@ -27,20 +27,20 @@ constexpr std::array refused{
                   "has a process for each worker"},
 };
 
-any_store make(std::vector<table_spec> tables, const servers& fields) {
+static any_store make(std::vector<table_spec> tables, const servers& fields) {
   return all_reduce{std::move(tables), fields.checkpoints};
 }
 
-void settle(const any_store& store, plan& made) {
+static void settle(const any_store& store, plan& made) {
   for (auto& table : made.job.tables)
     table.sync = in_step;
   made.options.servers.checkpoints = store.checkpoints();
 }
 
 /// Each partition counts as one server, which allows the largest tables.
-void fill(plan& made) { made.job.servers = made.job.partitions; }
+static void fill(plan& made) { made.job.servers = made.job.partitions; }
 
-result<void> check(const plan& what) {
+static result<void> check(const plan& what) {
   const auto& source = what.options.workers;
   if (source.on_death.then == outcome::leave_out)
     return {errc::invalid_argument,
@@ -60,22 +60,22 @@ result<void> check(const plan& what) {
   return {};
 }
 
-} // namespace
+} // namespace of_all_reduce
 
 const store_rules rules_of_all_reduce{
   .kind = store_kind::all_reduce,
   .sync_word = "allreduce",
   .sync = in_step,
   .help = "as bsp, but without servers: workers add up their gradients among themselves",
-  .make = make,
-  .refused = refused,
+  .make = of_all_reduce::make,
+  .refused = of_all_reduce::refused,
   .has_ranks = true,
   .why_no_servers = " is an all-reduce, without servers",
   .text = [](const plan&) -> std::string { return "all-reduce"; },
   .lost_at_death = [](const plan&) -> std::string { return "nothing while one worker lives"; },
   .why_no_replay = " keeps no order of pushes",
-  .settle = settle,
-  .fill = fill,
-  .check = check};
+  .settle = of_all_reduce::settle,
+  .fill = of_all_reduce::fill,
+  .check = of_all_reduce::check};
 
 } // namespace troupe

@@ -6,22 +6,22 @@
 
 namespace troupe {
 
-namespace {
+namespace of_own_store {
 
-void settle(const any_store& store, plan& made) {
+static void settle(const any_store& store, plan& made) {
   const auto scrub = made.options.servers.scrub_interval; // It has no such field.
   made.options.servers = store.as_servers();
   made.options.servers.tables.clear(); // They are in the job.
   made.options.servers.scrub_interval = scrub;
 }
 
-void fill(plan& made) {
+static void fill(plan& made) {
   made.job.own_store = true;
   made.job.partitions = 1;
   made.job.servers = made.options.servers.count;
 }
 
-result<void> check(const plan& what) {
+static result<void> check(const plan& what) {
   const auto& options = what.options;
   const auto wrong = [&](const char* option, const char* why) {
     return result<void>{errc::invalid_argument,
@@ -55,7 +55,7 @@ result<void> check(const plan& what) {
   return rules_of_servers.check(what);
 }
 
-} // namespace
+} // namespace of_own_store
 
 const store_rules rules_of_own_store{
   .kind = store_kind::own_store,
@@ -67,8 +67,8 @@ const store_rules rules_of_own_store{
   .text = [](const plan&) -> std::string { return "own store"; },
   .lost_at_death = [](const plan& what) { return rules_of_servers.lost_at_death(what); },
   .why_no_replay = " has a keeper",
-  .settle = settle,
-  .fill = fill,
-  .check = check};
+  .settle = of_own_store::settle,
+  .fill = of_own_store::fill,
+  .check = of_own_store::check};
 
 } // namespace troupe

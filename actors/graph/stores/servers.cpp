@@ -8,15 +8,15 @@
 
 namespace troupe {
 
-namespace {
+namespace of_servers {
 
-any_store make(std::vector<table_spec> tables, const servers& fields) {
+static any_store make(std::vector<table_spec> tables, const servers& fields) {
   auto made = fields;
   made.tables = std::move(tables);
   return made;
 }
 
-std::string text(const plan& what) {
+static std::string text(const plan& what) {
   const auto& some = what.options.servers;
   auto text = fmt::format("servers x{}", some.count);
   if (some.replicas > 1)
@@ -26,7 +26,7 @@ std::string text(const plan& what) {
   return text;
 }
 
-std::string lost_at_death(const plan& what) {
+static std::string lost_at_death(const plan& what) {
   if (what.options.servers.replicas > 1)
     return "nothing";
   return what.options.servers.durability == durability_mode::log
@@ -34,14 +34,14 @@ std::string lost_at_death(const plan& what) {
            : "updates since the newest checkpoint, which are computed again";
 }
 
-void settle(const any_store& store, plan& made) {
+static void settle(const any_store& store, plan& made) {
   made.options.servers = store.as_servers();
   made.options.servers.tables.clear(); // They are in the job.
 }
 
-void fill(plan& made) { made.job.servers = made.options.servers.count; }
+static void fill(plan& made) { made.job.servers = made.options.servers.count; }
 
-result<void> check(const plan& what) {
+static result<void> check(const plan& what) {
   for (const auto& table : what.job.tables)
     if (table.sync.traits().one_memory)
       return {errc::invalid_argument,
@@ -51,15 +51,15 @@ result<void> check(const plan& what) {
   return {};
 }
 
-} // namespace
+} // namespace of_servers
 
 const store_rules rules_of_servers{.kind = store_kind::servers,
-                                   .make = make,
+                                   .make = of_servers::make,
                                    .has_servers = true,
-                                   .text = text,
-                                   .lost_at_death = lost_at_death,
-                                   .settle = settle,
-                                   .fill = fill,
-                                   .check = check};
+                                   .text = of_servers::text,
+                                   .lost_at_death = of_servers::lost_at_death,
+                                   .settle = of_servers::settle,
+                                   .fill = of_servers::fill,
+                                   .check = of_servers::check};
 
 } // namespace troupe

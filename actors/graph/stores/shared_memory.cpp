@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-namespace {
+namespace of_shared_memory {
 
 constexpr std::array refused{
   refused_options{"--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
@@ -17,24 +17,24 @@ constexpr std::array refused{
                   "has one memory and no servers"},
 };
 
-any_store make(std::vector<table_spec> tables, const servers&) {
+static any_store make(std::vector<table_spec> tables, const servers&) {
   return shared_memory{std::move(tables)};
 }
 
-void settle(const any_store&, plan& made) {
+static void settle(const any_store&, plan& made) {
   for (auto& table : made.job.tables)
     table.sync = {consistency_mode::hogwild, 0};
 }
 
 /// It is one, for any number of servers.
-void fill(plan& made) { made.job.servers = 1; }
+static void fill(plan& made) { made.job.servers = 1; }
 
-} // namespace
+} // namespace of_shared_memory
 
 const store_rules rules_of_shared_memory{
   .kind = store_kind::shared_memory,
-  .make = make,
-  .refused = refused,
+  .make = of_shared_memory::make,
+  .refused = of_shared_memory::refused,
   .is_one_memory = true,
   .why_no_servers = " is shared memory, without servers",
   .why_no_checkpoints = " is shared memory, without checkpoints",
@@ -42,8 +42,8 @@ const store_rules rules_of_shared_memory{
   .is_exactly_once = false,
   .lost_at_death = [](const plan&) -> std::string { return "everything"; },
   .why_no_replay = " keeps no order of pushes",
-  .settle = settle,
-  .fill = fill,
+  .settle = of_shared_memory::settle,
+  .fill = of_shared_memory::fill,
   .check = [](const plan&) -> result<void> { return {}; }};
 
 } // namespace troupe
