@@ -33,7 +33,7 @@ static any_store make(std::vector<table_spec> tables, const servers& fields) {
 
 static void settle(const any_store& store, plan& made) {
   for (auto& table : made.job.tables)
-    table.sync = in_step;
+    table.sync = of_all_reduce::in_step;
   made.options.servers.checkpoints = store.checkpoints();
 }
 
@@ -65,7 +65,7 @@ static result<void> check(const plan& what) {
 const store_rules rules_of_all_reduce{
   .kind = store_kind::all_reduce,
   .sync_word = "allreduce",
-  .sync = in_step,
+  .sync = of_all_reduce::in_step,
   .help = "as bsp, but without servers: workers add up their gradients among themselves",
   .make = of_all_reduce::make,
   .refused = of_all_reduce::refused,
