@@ -46,6 +46,7 @@ public:
   void supersede(config_id newest, host_effects& effects);
 
   // -- from the tail --
+  /// Asks for a copy, if it is time. Requires: no copy is being saved.
   void ask(const request_copy_effect& what, time_point now, host_effects& effects);
   /// Returns whether a copy for this configuration was asked for and is not whole yet.
   bool awaits(config_id config) const { return asked_ == config; }
