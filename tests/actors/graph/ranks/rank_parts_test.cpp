@@ -1,6 +1,6 @@
 #include "actors/graph/ranks/link_communicator.hpp"
 #include "actors/graph/ranks/rank_sum.hpp"
-#include "actors/transport/streams/make_stream.hpp"
+#include "actors/transport/transport.hpp"
 #include "serialization/wire.hpp"
 
 #include "doctest/doctest.h"
