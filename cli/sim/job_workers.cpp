@@ -55,7 +55,7 @@ void job_world::reconcile(worker& by, const desired_state& what) {
   if (!by.takes(what))
     return;
   if (what.stop)
-    return end(by.id);
+    return end(by.id, what.failed);
   const auto& mine = std::get<desired_worker>(what.body);
   if (mine.view.config > by.view_config) {
     by.view_config = mine.view.config;
@@ -129,6 +129,7 @@ void job_world::answered(worker& by, request_token token) {
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.done && by.steps.acknowledged(*open.done)) {
     ++by.counters.pushes_acknowledged;
+    hear_work(by.id);
     if (by.steps.take_finished())
       send_report(by);
   }

@@ -287,6 +287,20 @@ TEST_CASE("a process that hangs is killed, once the coordinator has declared it 
   CHECK(found.said == job_events{{event_kind::process_hung, {{"member", "server 0"}}}});
 }
 
+TEST_CASE("a process that hangs is killed while a new coordinator gathers the members") {
+  fixture f{with_processes()};
+  f.look();
+  member_status one;
+  one.member = {role::server, 0, {2}};
+  f.news.desired_state.members = {one};
+  f.follow(job_phase::training);
+  f.news.term = 2;
+  f.news.desired_state.members.clear();
+  CHECK(f.follow(job_phase::gathering).killed.empty());
+  f.now = 5001ms;
+  CHECK(f.follow().killed == std::vector<process_name>{{role::server, 0}});
+}
+
 TEST_CASE("planned kills are carried out once and when it is time, and missed ones are named") {
   auto options = with_processes();
   options.kills = {
