@@ -42,7 +42,6 @@ void job_world::end_coordinator() {
       || !workers_.empty())
     return;
   note("the coordinator ends");
-  coordinator_.reset();
   gone({role::coordinator, 0}, {});
 }
 

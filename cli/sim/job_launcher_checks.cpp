@@ -10,8 +10,8 @@ constexpr std::ptrdiff_t deaths_told = 64;
 constexpr time_point restart_pause_max = 1000ms;
 /// Times of session.cpp and coordinator_watch.cpp.
 constexpr time_point end_patience = 5s, coordinator_patience = 20s;
-/// After this time without faults each awake process was told that the job is over.
-constexpr time_point all_told = 5s;
+/// If the job ends so long after the faults, each awake process is told to end.
+constexpr time_point all_told = 2s;
 
 } // namespace
 
@@ -80,17 +80,24 @@ void job_world::check_dismissal() const {
           "end: members are told to end before the final evaluation");
 }
 
-/// Checks, when the launcher kills all that is left, that those processes had time to end.
+/// Checks, when the launcher kills all that is left, that those processes had time to end. Those
+/// that do not hang have ended, if there were no faults for a while.
 void job_world::check_rest(const launcher& by) const {
   const bool had_time =
-    by.sent_away ? now_ - *by.sent_away > end_patience : by.decides.failed().has_value();
-  for (const auto& who : here_)
-    require(!runs(who) || had_time, "end: the run ends before its processes");
-  const auto is_awake = [](const auto& x) { return !x.second->hangs; };
-  require(
-    !quiet_ || now_ - faults_end_ < all_told
-      || (std::ranges::none_of(servers_, is_awake) && std::ranges::none_of(workers_, is_awake)),
-    "liveness: a process is not told to end");
+    by.decides.failed() || (by.sent_away && now_ - *by.sent_away > end_patience);
+  const bool all_know =
+    by.sent_away && *by.sent_away - faults_end_ > all_told && !by.decides.failed();
+  for (const auto& who : here_) {
+    if (!runs(who))
+      continue;
+    require(had_time, "end: the run ends before its processes");
+    const auto hangs = [&](const auto& all) {
+      return std::ranges::any_of(
+        all, [&](const auto& x) { return home_of(x.second->id) == who && x.second->hangs; });
+    };
+    require(!all_know || who.role == role::coordinator || hangs(servers_) || hangs(workers_),
+            "end: a process is not told to end");
+  }
 }
 
 void job_world::check_status(const launcher& by, const end_effect& what) const {

@@ -113,10 +113,8 @@ void job_world::end_worker(const member_id& who, const std::optional<failure>& w
 }
 
 void job_world::end_worker_process(const member_id& who, const std::optional<failure>& why) {
-  if (find_worker_process(who) == nullptr)
-    return;
-  take_down_workers(who.index);
-  gone({role::worker, who.index}, why);
+  if (find_worker_process(who) != nullptr)
+    gone({role::worker, who.index}, why);
 }
 
 std::vector<member_id> job_world::take_down_workers(std::uint32_t first) {

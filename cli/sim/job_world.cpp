@@ -32,7 +32,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"restarts by launchers", &job_tally::restarts, 1},
   {"starts failed", &job_tally::failed_starts, 0.05},
   {"processes hung", &job_tally::hangs, 0.03},
-  {"... and killed", &job_tally::hung_kills, 0.02},
+  {"... and killed", &job_tally::hung_kills, 0.01},
   {"evaluations", &job_tally::evaluations, 1},
   {"coordinators killed", &job_tally::coordinator_kills, 0.5},
   {"processes paused", &job_tally::pauses, 1.4},
@@ -288,12 +288,14 @@ void job_world::end(member_id who, const std::optional<failure>& why) {
     note(full_name(who) + " ends");
   if (who.role == role::worker)
     return end_worker(who, why);
-  take_down(home_of(who));
   gone(home_of(who), why);
 }
 
-/// Tells of a process that ended as it was told to. Other hosts start it again.
+/// Takes down a process that ends as it was told to. Other hosts start it again.
 void job_world::gone(process_name who, const std::optional<failure>& why) {
+  const auto lost = take_down(who);
+  if (coordinator_ && (quiet_ || chance(connections_seen_)))
+    disconnect(lost);
   if (!is_here(who)) {
     if (launcher_->phase() < job_phase::finished)
       start_elsewhere(who, now_ + restart_pause_elsewhere);
@@ -302,6 +304,16 @@ void job_world::gone(process_name who, const std::optional<failure>& why) {
   launcher_->heard.push_back({why ? process_word{who, word_kind::hopeless, why->text}
                                   : process_word{who, word_kind::dismissed}});
   hear_end(who, {.number = why ? 1 : 0}, {});
+}
+
+/// Tells the coordinator that connections have ended.
+void job_world::disconnect(const std::vector<member_id>& lost) {
+  for (const auto& dead : lost)
+    when_awake(coordinator_->id, now_, [this, dead] {
+      coordinate([&](coordinator_effects& effects) {
+        coordinator_->decider->disconnected(dead, local(*coordinator_), effects);
+      });
+    });
 }
 
 void job_world::kill(const member_id& who) {
@@ -317,12 +329,8 @@ void job_world::kill(const member_id& who) {
       return is_its_own;
     });
   const bool is_noticed = coordinator_ && chance(connections_seen_);
-  for (std::size_t i = 0; is_noticed && i < lost.size(); ++i)
-    when_awake(coordinator_->id, now_, [this, dead = lost[i]] {
-      coordinate([&](coordinator_effects& effects) {
-        coordinator_->decider->disconnected(dead, local(*coordinator_), effects);
-      });
-    });
+  if (is_noticed)
+    disconnect(lost);
   if (is_here(home))
     return hear_end(home, killed, lost);
   const auto absent = absence_of(who.role);

@@ -119,6 +119,7 @@ private:
   void start_worker(const worker_process& home, std::uint32_t index);
   void start_elsewhere(process_name who, time_point when);
   milliseconds absence_of(role of);
+  void disconnect(const std::vector<member_id>& lost);
   void kill(const member_id& who);
   void end(member_id who, const std::optional<failure>& why);
   void gone(process_name who, const std::optional<failure>& why);

@@ -99,6 +99,12 @@ void process_table::remove(process_name who) {
   processes_.erase(who);
 }
 
+bool process_table::ran_as(const member_id& who) const {
+  const auto found = processes_.find(process_of(who));
+  return found != processes_.end() && found->second.has_run
+         && found->second.incarnation == who.incarnation;
+}
+
 void process_table::told(const process_word& what) {
   const auto from = processes_.find(what.from);
   if (from == processes_.end())

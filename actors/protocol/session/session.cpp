@@ -156,7 +156,8 @@ void session::follow_servers(const job_status& job) {
     if (who.role != role::server || !wanted.contains(who.index) || elsewhere.contains(who.index)
         || processes_.is_kept(who))
       continue;
-    if (status.member.incarnation != incarnation_id{}) {
+    // The job may not miss the last one of this host yet.
+    if (status.member.incarnation != incarnation_id{} && !processes_.ran_as(status.member)) {
       elsewhere.insert(who.index);
     } else if (options_.added_server && !mutated(mutation::added_not_started)) {
       auto plan = *options_.added_server;

@@ -362,6 +362,21 @@ TEST_CASE("servers that are added and that no host runs are started on the main 
   }
 }
 
+TEST_CASE("a server that dies while it is drained starts when it is added before it is missed") {
+  fixture f{with_processes()};
+  f.look();
+  auto& job = f.news.desired_state;
+  job.servers = {{0}, {1}};
+  member_status one;
+  one.member = {role::server, 1, {3}};
+  job.members = {one};
+  job.draining = {{1}};
+  f.follow(job_phase::training);
+  CHECK(f.die({role::server, 1}).started.empty());
+  job.draining.clear();
+  CHECK(f.follow().started == std::vector<process_name>{{role::server, 1}});
+}
+
 TEST_CASE("an added server that cannot be started is left to other hosts, with a line") {
   fixture f{with_processes()};
   f.look();
