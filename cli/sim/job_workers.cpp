@@ -141,9 +141,11 @@ void job_world::failed(worker& by, request_token token, const failure& why) {
   require(why.code != errc::contract_broken, "stages: " + why.text);
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.next)
-    by.steps.pull_failed(open.next->number);         // The next tick or desired state tries again.
-  if (open.done && by.steps.not_applied(*open.done)) // It is computed again, at a later clock.
+    by.steps.pull_failed(open.next->number); // The next tick or desired state tries again.
+  if (open.done) { // Its worker computes it again, at a later clock, if it still holds the batch.
+    by.steps.not_applied(*open.done);
     std::erase_if(by.made, [&](const auto& push) { return push.batch == open.done->batch; });
+  }
   if (reaction_to(why.code) == reaction::stop) {
     by.failed = why;
     send_report(by);
