@@ -1,20 +1,17 @@
-// Explains command lines that CLI11 cannot parse, and checks values.
+// Explains command lines that CLI11 cannot parse.
 #pragma once
 
 #include "base/near_name.hpp"
-#include "base/number_fit.hpp"
-#include "base/number_from.hpp"
+#include "base/path_fault.hpp"
 #include "base/quote.hpp"
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 
 #include <algorithm>
 #include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace troupe {
@@ -23,30 +20,6 @@ namespace troupe {
 inline std::string proposal(std::string_view word, std::span<const std::string> names) {
   const auto near = near_name(word, names);
   return near.empty() ? "" : "; did you mean " + quote(near) + "?";
-}
-
-/// Says why a text names no file or directory; empty: it names one.
-inline std::string path_fault(const std::string& text) {
-  return text.empty() ? "the name of the file or directory is empty" : "";
-}
-
-/// Checks a number, as CLI::Range, which takes -1 for the largest number without a sign, 010 for 8,
-/// and nan for any number.
-template <class Number>
-CLI::Validator number_between(Number least, Number greatest) {
-  const auto check = [least, greatest](const std::string& text) -> std::string {
-    const auto given = number_from<Number>(text);
-    bool right = given && *given >= least && *given <= greatest;
-    if constexpr (std::is_floating_point_v<Number>) {
-      if (const auto fault = size_fault<Number>(text))
-        return *fault;
-    } else {
-      right = right && fmt::to_string(*given) == text;
-    }
-    return right ? ""
-                 : fmt::format("{} is not a number from {} to {}", quote(text), least, greatest);
-  };
-  return CLI::Validator{check, fmt::format("{}..{}", least, greatest)};
 }
 
 /// Refuses `--name=`, for which CLI11 takes the next word as the value. Throws

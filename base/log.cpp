@@ -120,6 +120,11 @@ result<log_level> parse_log_level(std::string_view text) {
   return static_cast<log_level>(found - level_names.begin());
 }
 
+std::string to_string(log_level level) {
+  return level == log_level::fatal ? "off"
+                                   : std::string{level_names.at(static_cast<std::size_t>(level))};
+}
+
 std::string log_line(log_level level, std::string_view member, std::string_view text) {
   const auto content = behind_time(level, member, text);
   spdlog::memory_buf_t line;

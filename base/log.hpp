@@ -21,6 +21,8 @@ namespace troupe {
 /// Parses "trace", "debug", "info", "warn", "error", or "off", which leaves fatal lines only.
 /// Errors: invalid_argument.
 result<log_level> parse_log_level(std::string_view text);
+/// Returns the text that parse_log_level() reads.
+std::string to_string(log_level level);
 
 /// Returns the line with its newline. Control characters of the text are replaced.
 std::string log_line(log_level level, std::string_view member, std::string_view text);

@@ -2,7 +2,6 @@
 
 #include "actors/transport/streams/certificate_authority.hpp"
 #include "actors/transport/streams/socket_address.hpp"
-#include "actors/transport/streams/role_names.hpp"
 #include "actors/transport/streams/tls_context.hpp"
 #include "base/command_line.hpp"
 #include "base/quote.hpp"
@@ -19,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -27,8 +27,6 @@ namespace troupe {
 namespace {
 
 using system_time = std::chrono::system_clock::time_point;
-
-using detail::all_roles;
 
 constexpr mode_t for_everyone = 0644;
 constexpr mode_t for_its_user = 0600;
@@ -78,9 +76,9 @@ result<void> check_others(const certs_options& options, const std::vector<role>&
       before && *before == authority.certificate())
     return {};
   std::string others;
-  for (const role each : all_roles) {
-    const auto path = tls_files_in(options.directory, each).certificate;
-    if (std::find(made.begin(), made.end(), each) != made.end() || !std::filesystem::exists(path))
+  for (const auto& each : role_rows) {
+    const auto path = tls_files_in(options.directory, each.role).certificate;
+    if (std::ranges::find(made, each.role) != made.end() || !std::filesystem::exists(path))
       continue;
     if (const auto text = read_file(path); !text || !authority.has_signed(*text))
       others += (others.empty() ? "" : ", ") + path.filename().string();
@@ -141,7 +139,7 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
                 fmt::gmtime(std::chrono::system_clock::to_time_t(expires_at)),
                 hosts.empty() ? "on any host" : "at " + fmt::format("{}", fmt::join(hosts, ", "))));
   const auto directory = options.directory.string();
-  if (std::find(roles.begin(), roles.end(), role::coordinator) == roles.end()) {
+  if (std::ranges::none_of(roles, [](role x) { return traits_of(x).leads_job; })) {
     lines.insert(lines.end(),
                  {"", "Copy the directory to the host that it is for, which can only join with it:",
                   fmt::format("  PROGRAM --tls {} --join ADDRESS:4000 --here ...", directory)});
@@ -159,9 +157,9 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
 }
 
 result<role> parse_role(const std::string& text) {
-  for (const role each : all_roles)
-    if (detail::role_name(each) == text)
-      return each;
+  for (const auto& each : role_rows)
+    if (each.name == text)
+      return each.role;
   return {errc::invalid_argument,
           quote(text) + " is not a role: coordinator, server, worker or observer"};
 }
@@ -171,7 +169,7 @@ result<role> parse_role(const std::string& text) {
 result<std::vector<std::string>> make_certificates(const certs_options& options) {
   auto roles = options.roles;
   if (roles.empty())
-    roles.assign(all_roles.begin(), all_roles.end());
+    std::ranges::transform(role_rows, std::back_inserter(roles), &role_traits::role);
   std::vector<std::filesystem::path> paths{options.directory / "ca.pem"};
   for (const role who : roles) {
     const auto files = tls_files_in(options.directory, who);

@@ -1,5 +1,7 @@
 #include "cli/resize_monitor.hpp"
 
+#include "actors/protocol/process_name.hpp"
+
 #include "fmt/format.h"
 
 #include <algorithm>
@@ -142,8 +144,7 @@ bool resize_monitor::is_done(const job_status& job) const {
     if (request_.add == 0)
       return !contains(job.servers, x);
     return std::ranges::any_of(job.members, [&](const member_status& one) {
-      return one.member.role == role::server && one.member.index == x.value
-             && one.state == member_state::active;
+      return process_of(one.member) == process_of(x) && one.state == member_state::active;
     });
   });
 }

@@ -73,6 +73,8 @@ target_link_libraries(troupe PRIVATE troupe_cli)
 file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp actors/protocol/*.cpp actors/protocol/*/*.cpp)
 add_executable(troupe_sim ${sim_sources})
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
+# With this <cassert>, a broken assert is a violation of a history's seed, in every build type.
+target_include_directories(troupe_sim BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/cli/sim/asserts)
 target_link_libraries(troupe_sim PRIVATE Troupe::serialization
                       fmt::fmt CLI11::CLI11 Threads::Threads)
 

@@ -1,6 +1,8 @@
 // Integers with a meaning. Ids of different kinds never mix by accident.
 #pragma once
 
+#include "serialization/role.hpp"
+
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -32,9 +34,6 @@ using generation_id = id<struct generation_tag, std::uint64_t>;
 /// Global batch number: pass * job_spec::batches_per_epoch + index within the pass.
 using batch_id = id<struct batch_tag, std::uint64_t>;
 
-/// The role of a process in a cluster. Numbers are wire format.
-enum class role : std::uint8_t { coordinator = 0, server = 1, worker = 2, observer = 3 };
-
 /// Identifies one start of one process.
 struct member_id {
   troupe::role role = role::observer;
@@ -43,6 +42,14 @@ struct member_id {
 
   auto operator<=>(const member_id&) const = default;
 };
+
+/// Returns the id of one start of a server or a worker; without `incarnation` it names the slot.
+inline member_id member_of(server_id who, incarnation_id incarnation = {}) {
+  return {role::server, who.value, incarnation};
+}
+inline member_id member_of(worker_id who, incarnation_id incarnation = {}) {
+  return {role::worker, who.value, incarnation};
+}
 
 } // namespace troupe
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstddef>
 #include <limits>
 #include <string_view>
@@ -46,37 +45,6 @@ std::uint64_t clocks_per_epoch(const job_spec& job) {
 
 } // namespace
 
-std::string to_string(const consistency& x) {
-  switch (x.mode) {
-  case consistency_mode::bsp: return "bsp";
-  case consistency_mode::ssp: return "ssp:" + std::to_string(x.staleness_clocks);
-  case consistency_mode::asp: return "asp";
-  case consistency_mode::hogwild: return "hogwild";
-  }
-  return "unknown";
-}
-
-result<consistency> parse_consistency(const std::string& text) {
-  if (text == "bsp")
-    return consistency{consistency_mode::bsp, 0};
-  if (text == "asp")
-    return consistency{consistency_mode::asp, 0};
-  if (text == "hogwild")
-    return consistency{consistency_mode::hogwild, 0};
-  constexpr std::string_view prefix = "ssp:";
-  if (text.starts_with(prefix)) {
-    consistency parsed{consistency_mode::ssp, 0};
-    const auto* first = text.data() + prefix.size();
-    const auto* last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(first, last, parsed.staleness_clocks);
-    if (error == std::errc{} && end == last && parsed.staleness_clocks <= staleness_clocks_max)
-      return parsed;
-  }
-  return {errc::invalid_argument, "consistency must be bsp, ssp:S (S: clocks, 0 to "
-                                    + std::to_string(staleness_clocks_max)
-                                    + "), asp or hogwild, not '" + text + "'"};
-}
-
 const char* to_string(optimizer_kind kind) {
   const auto index = static_cast<std::size_t>(kind);
   return index < optimizer_names.size() ? optimizer_names[index] : "unknown";
@@ -88,10 +56,6 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
     return {errc::invalid_argument,
             std::string{"optimizer must be "} + optimizer_choices + ", not '" + text + "'"};
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
-}
-
-bool consistency::has_stale_steps() const {
-  return mode == consistency_mode::asp || mode == consistency_mode::ssp;
 }
 
 float optimizer_spec::rate_at(std::uint64_t staleness) const {
@@ -164,7 +128,7 @@ std::uint64_t fingerprint(const job_spec& job) {
     for (const float x : optimizer.parameters)
       hash.add(std::uint64_t{std::bit_cast<std::uint32_t>(x)});
   }
-  hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
+  hash.add(goes_by_clocks(job) ? std::uint64_t{job.workers} : 0);
   if (job.own_store)
     hash.add(std::string_view{"own store"});
   if (job.files_checksum != 0)
@@ -181,10 +145,28 @@ bool is_of(std::uint64_t written, const job_spec& job) {
   return written == fingerprint(earlier);
 }
 
-bool any_bsp(const job_spec& job) {
-  return std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
-    return table.sync.mode == consistency_mode::bsp;
-  });
+bool any_table(const job_spec& job, bool mode_traits::*property) {
+  return std::ranges::any_of(
+    job.tables, [property](const table_spec& table) { return table.sync.traits().*property; });
+}
+
+bool mixes_clocks(const job_spec& job) {
+  return goes_by_clocks(job) && !std::ranges::all_of(job.tables, [](const table_spec& table) {
+           return table.sync.traits().clock_updates;
+         });
+}
+
+bool has_waiting_pulls(const job_spec& job) {
+  return std::ranges::any_of(
+    job.tables, [](const table_spec& table) { return table.sync.traits().pulls_wait(); });
+}
+
+std::optional<std::uint32_t> least_lead(const job_spec& job) {
+  std::optional<std::uint32_t> least;
+  for (const auto& table : job.tables)
+    if (const auto& sync = table.sync; sync.traits().bounded_lead)
+      least = std::min(least.value_or(sync.staleness_clocks), sync.staleness_clocks);
+  return least;
 }
 
 bool any_sparse(const job_spec& job) {

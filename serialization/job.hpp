@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/optimizer_kind.hpp"
+#include "serialization/consistency.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>
@@ -22,32 +23,14 @@ constexpr std::size_t rank_max = 8;
 constexpr std::uint32_t row_width_max = 4096;
 constexpr std::uint64_t elements_max = std::uint64_t{1} << 40; ///< Of all tables together.
 constexpr std::uint32_t partitions_max = 4096;
-constexpr std::uint32_t workers_max = 65536;
+static_assert(servers_max == partitions_max, "each server of a job has a partition");
 constexpr std::uint64_t samples_max = 0xffffffff;
 constexpr std::uint64_t batches_max = std::uint64_t{1} << 40;
-constexpr std::uint32_t staleness_clocks_max = 1'000'000;
 constexpr std::size_t functions_max = 32; ///< Of a job; a hello has a value for each.
 constexpr std::size_t function_parameters_max = 64;
 constexpr std::uint32_t function_state_max = 64;
 constexpr std::size_t own_options_max = 256;
 constexpr std::size_t own_option_bytes_max = 1024; ///< Of the name, and of the value.
-
-/// How far workers may drift apart on one table. Numbers are wire format.
-enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild = 3 };
-
-struct consistency {
-  consistency_mode mode = consistency_mode::asp;
-  /// ssp only: clocks that a worker may run ahead of the slowest worker. 0 is lock step.
-  std::uint32_t staleness_clocks = 0;
-
-  /// Returns whether servers may take steps with gradients of older values than their newest.
-  bool has_stale_steps() const;
-  bool operator==(const consistency&) const = default;
-};
-
-/// Returns "bsp", "ssp:3", "asp", "hogwild".
-std::string to_string(const consistency& x);
-result<consistency> parse_consistency(const std::string& text);
 
 /// The names of the optimisers, for people.
 constexpr const char* optimizer_choices = "sgd, momentum, adagrad, adam, nesterov, adamw or ftrl";
@@ -209,8 +192,20 @@ std::uint64_t fingerprint(const job_spec& job);
 /// checksum of files is of the job that has this checksum now.
 bool is_of(std::uint64_t written, const job_spec& job);
 
-/// Returns whether some table is bsp. Then workers go by clocks, and servers roll back together.
-bool any_bsp(const job_spec& job);
+/// Returns whether the mode of some table has a property, such as &mode_traits::stale_steps.
+bool any_table(const job_spec& job, bool mode_traits::*property);
+/// Returns whether the updates of some table are clocks. Then workers go by clocks, and servers
+/// roll back together.
+inline bool goes_by_clocks(const job_spec& job) {
+  return any_table(job, &mode_traits::clock_updates);
+}
+/// Returns whether the updates of some tables are clocks, and those of others are not.
+bool mixes_clocks(const job_spec& job);
+/// Returns whether pulls may wait for other workers.
+bool has_waiting_pulls(const job_spec& job);
+/// Returns the least number of clocks that a worker may be ahead of the slowest on some table;
+/// nullopt: no table has such a bound.
+std::optional<std::uint32_t> least_lead(const job_spec& job);
 /// Returns whether some table is sparse.
 bool any_sparse(const job_spec& job);
 /// Returns whether some table is frozen.

@@ -14,6 +14,8 @@ namespace troupe {
 
 namespace {
 
+const std::string unknown_consistency = "consistency must be " + mode_choices();
+
 result<void> refuse(std::string text) { return {errc::invalid_argument, std::move(text)}; }
 
 bool is_table_name(std::string_view name) {
@@ -65,7 +67,7 @@ const char* sparse_defect(const table_spec& x) {
     return "a sparse table has a width and no shape";
   if (x.width == 0 || x.width > row_width_max)
     return "the width of its rows must be 1 to 4096";
-  if (x.sync.mode == consistency_mode::hogwild)
+  if (x.sync.traits().one_memory)
     return "it is sparse, and hogwild tables must be dense";
   if (x.frozen)
     return "it is sparse, and frozen tables must be dense";
@@ -91,8 +93,8 @@ const char* table_defect(const table_spec& x) {
     return "its kind must be dense or sparse";
   if (const auto* defect = x.is_sparse() ? sparse_defect(x) : dense_defect(x))
     return defect;
-  if (static_cast<std::uint8_t>(x.sync.mode) > static_cast<std::uint8_t>(consistency_mode::hogwild))
-    return "consistency must be bsp, ssp:S, asp or hogwild";
+  if (x.sync.mode > consistency_mode_max)
+    return unknown_consistency.c_str();
   if (x.sync.staleness_clocks > staleness_clocks_max)
     return "the staleness must be at most 1000000 clocks";
   if (static_cast<std::uint8_t>(x.init.kind) > static_cast<std::uint8_t>(initializer_kind::normal))
@@ -101,7 +103,7 @@ const char* table_defect(const table_spec& x) {
     return "the initializer's scale must be a finite number >= 0";
   if (x.init.zeros > x.width)
     return "the initializer has more zeros than a row has floats";
-  if (x.optimizer.kind == optimizer_kind::user && x.sync.mode == consistency_mode::hogwild)
+  if (x.optimizer.kind == optimizer_kind::user && x.sync.traits().one_memory)
     return "it names a server function, and hogwild has no server: use troupe::servers";
   return defect_of(x.optimizer);
 }
@@ -111,7 +113,7 @@ result<void> validate_tables(const job_spec& job) {
     return refuse("a job must have 1 to 4096 tables, not " + std::to_string(job.tables.size()));
   std::set<std::string_view> names;
   std::uint64_t elements = 0;
-  std::size_t hogwild = 0, frozen = 0;
+  std::size_t in_one_memory = 0, frozen = 0;
   std::set<std::string_view> functions;
   for (const auto& table : job.tables) {
     if (!is_table_name(table.name))
@@ -126,7 +128,7 @@ result<void> validate_tables(const job_spec& job) {
     if (functions.size() > functions_max)
       return refuse("the tables of a job must name at most 32 functions");
     elements += table.size();
-    hogwild += table.sync.mode == consistency_mode::hogwild ? 1 : 0;
+    in_one_memory += table.sync.traits().one_memory ? 1 : 0;
     frozen += table.frozen ? 1 : 0;
   }
   if (elements > elements_max)
@@ -134,8 +136,8 @@ result<void> validate_tables(const job_spec& job) {
                   + std::to_string(elements));
   if (frozen == job.tables.size())
     return refuse("all tables are frozen, so nothing is trained: leave one of them unfrozen");
-  // Hogwild tables need another kind of kv, and a worker has one kv.
-  if (hogwild != 0 && hogwild != job.tables.size())
+  // Tables in one memory need another kind of kv, and a worker has one kv.
+  if (in_one_memory != 0 && in_one_memory != job.tables.size())
     return refuse("hogwild must be the consistency of all tables or of none");
   return {};
 }
@@ -146,7 +148,7 @@ result<void> validate_shares(const job_spec& job) {
   std::uint64_t bytes = 0;
   std::uint64_t block_bytes = 0; // The largest block.
   for (const auto& table : job.tables) {
-    if (table.sync.mode == consistency_mode::hogwild)
+    if (table.sync.traits().one_memory)
       return {}; // All workers share one memory.
     bytes += table.size() * sizeof(float);
     block_bytes = std::max(block_bytes, block_elements(table) * sizeof(float));
@@ -166,7 +168,7 @@ result<void> validate_own_store(const job_spec& job) {
   if (job.durability != durability_mode::memory)
     return refuse("an own store keeps no log: its durability is memory");
   for (const auto& table : job.tables)
-    if (table.sync.mode != consistency_mode::asp)
+    if (const auto& mode = table.sync.traits(); mode.pulls_wait() || mode.one_memory)
       return refuse("table '" + table.name + "': the tables of an own store are asp, not "
                     + to_string(table.sync));
   return {};
@@ -234,7 +236,7 @@ result<void> validate(const job_spec& job) {
     return refuse("workers must be 1 to 65536, not " + std::to_string(job.workers));
   if (job.backup_workers > workers_max - job.workers)
     return refuse("workers and backup workers together must be at most 65536");
-  if (job.backup_workers > 0 && !any_bsp(job))
+  if (job.backup_workers > 0 && !goes_by_clocks(job))
     return refuse("backup workers need a bsp table: other tables wait for no worker");
   // Samples are numbered with 32 bits.
   if (job.samples == 0 || job.samples > samples_max)

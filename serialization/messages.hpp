@@ -45,6 +45,8 @@ struct lease_progress {
 };
 
 struct worker_status {
+  static constexpr role sender = role::worker;
+
   generation_id generation;
   std::vector<lease_progress> leases; ///< All leases that it holds.
   std::uint64_t clock = 0;            ///< Its next step.
@@ -114,6 +116,8 @@ struct replica_status {
 };
 
 struct server_status {
+  static constexpr role sender = role::server;
+
   std::string address;        ///< Address at which its kv listens, "127.0.0.1:40123"; empty in one
                               ///< process.
   std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this status.
@@ -139,6 +143,8 @@ struct resize {
 
 /// The status of a launcher, on the user's or another host, or of a command.
 struct observer_status {
+  static constexpr role sender = role::observer;
+
   std::vector<death> deaths;     ///< All deaths so far.
   bool done = false;             ///< It no longer needs the servers: the job may end.
   bool stop = false;             ///< The user asked to end now: write a checkpoint, then stop.
@@ -189,6 +195,8 @@ struct view {
 };
 
 struct desired_worker {
+  static constexpr role receiver = role::worker;
+
   troupe::view view;
   std::vector<lease> leases;     ///< All leases that it should hold; it drops others.
   std::uint64_t start_clock = 0; ///< Clock of its first step, once admitted.
@@ -205,6 +213,8 @@ struct desired_chain {
 };
 
 struct desired_server {
+  static constexpr role receiver = role::server;
+
   job_spec job;
   generation_id generation;
   std::vector<desired_chain> chains;   ///< All chains of the job.
@@ -244,6 +254,8 @@ enum class job_phase : std::uint8_t {
 };
 
 struct job_status {
+  static constexpr role receiver = role::observer;
+
   troupe::view view;
   job_phase phase = job_phase::gathering;
   std::uint64_t batches_done = 0;     ///< Batches applied on every partition.

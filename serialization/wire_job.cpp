@@ -56,7 +56,7 @@ static void write(const consistency& from, schema::Consistency::Builder to) {
 }
 
 static consistency read(schema::Consistency::Reader from) {
-  return {read_enum(from.getMode(), consistency_mode::hogwild, "consistency"),
+  return {read_enum(from.getMode(), consistency_mode_max, "consistency"),
           from.getStalenessClocks()};
 }
 

@@ -12,7 +12,7 @@ void write(const member_id& from, schema::Member::Builder to) {
 }
 
 member_id read(schema::Member::Reader from) {
-  return {.role = read_enum(from.getRole(), role::observer, "role"),
+  return {.role = read_enum(from.getRole(), role_max, "role"),
           .index = from.getIndex(),
           .incarnation = {from.getIncarnation()}};
 }

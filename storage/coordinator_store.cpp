@@ -51,8 +51,8 @@ void write(detail::byte_writer& to, const chain_metadata& what) {
 }
 
 member_id read_member(detail::byte_reader& from) {
-  const auto index = from.little<std::uint32_t>();
-  return {role::server, index, {from.little<std::uint64_t>()}};
+  const server_id index{from.little<std::uint32_t>()};
+  return member_of(index, {from.little<std::uint64_t>()});
 }
 
 chain_config read_config(detail::byte_reader& from) {

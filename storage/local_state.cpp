@@ -112,7 +112,7 @@ result<std::optional<local_state>> read_kept(const fs::path& directory, server_i
   if (bases.empty())
     return std::optional<local_state>{};
   auto kept = read_from(live, *bases.rbegin(), logs, job, partitions);
-  if (!kept || !kept->log.empty() || !any_bsp(job) || bases.size() < 2)
+  if (!kept || !kept->log.empty() || !goes_by_clocks(job) || bases.size() < 2)
     return kept ? result<std::optional<local_state>>{*std::move(kept)} : kept.error();
   auto earlier = read_from(live, *std::next(bases.rbegin()), logs, job, partitions);
   if (earlier && earlier->base.history == kept->base.history)

@@ -36,8 +36,8 @@ MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
 # Order of folders in a room, bottom to top. Without an order, they may include one another.
 INNER = {
     "actors/transport": ["streams", "frames", ""],
-    "actors/graph": ["nodes", "options", "", "report", "replay", "processes", "launch",
-                     "allreduce"],
+    "actors/graph": ["nodes", "options", "", "stores", "report", "replay", "processes", "launch",
+                     "ranks"],
 }
 # Rooms whose folders may not include each other: a header that two need is in the room itself.
 APART = ["actors/protocol", "actors/roles"]
@@ -51,8 +51,7 @@ FILES_MAX = 40  # The most files in one folder.
 FUNCTION_LINES_MAX = 70
 # Files with longer functions, and the length of the longest. Only lower these numbers.
 LONG_FUNCTIONS = {
-    "actors/graph/launch/local_cluster.cpp": 83,
-    "actors/graph/options/options.cpp": 206,
+    "actors/graph/launch/local_cluster.cpp": 81,
     "examples/02_async_sgd/data/digits.cpp": 124,
 }
 # The most sentences that begin as fragments (%), and pronouns without a subject (in 1,000 words), by
@@ -81,6 +80,8 @@ TEXT_AS_FAILURE = [
 NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
 INLINE_CONSTANT = re.compile(r"inline const(?:expr)? .*?(\w+)(?:\[\w*\])?(?: =|\{)")
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+JOURNEYS = "docs/design/journeys.md"
+STEP = re.compile(r"^\d+\. .*(?:\n   .*)*", re.MULTILINE)
 
 
 def check_shape(path, lines):
@@ -211,6 +212,81 @@ def check_functions(path, lines):
         yield longest[0], f"the longest function has {longest[1]} lines, lower LONG_FUNCTIONS"
 
 
+INVARIANT = re.compile(r"\s*/// \((\d)\) (.*)")
+INVARIANT_MORE = re.compile(r"\s*///     (\S.*)")
+CLASS = re.compile(r"\s*(?:class|struct) (\w+)")
+HELD = re.compile(r"(asserts? in )?((?:(?:\w+::)?\w+\(\),? ?)+)(?:in (cli/sim/\w+\.cpp))?$")
+
+
+def invariants(lines):
+    """Yields (line number, class, text) of each numbered invariant of a header."""
+    found, listed = [], False
+    for number, line in enumerate(lines, 1):
+        begin, more, owner = (x.match(line) for x in (INVARIANT, INVARIANT_MORE, CLASS))
+        if re.match(r"\s*/// Invariants", line):
+            listed = True
+        elif listed and begin:
+            found.append([number, begin[2]])
+        elif listed and found and more:
+            found[-1][1] += " " + more[1]
+        else:
+            listed = False
+        if found and owner:
+            yield from ((number, owner[1], text) for number, text in found)
+            found = []
+
+
+def defines(name, lines, holds):
+    """Returns whether a function of this name is defined here, and whether one holds `holds`."""
+    is_named = re.compile(rf"(?:^|[\s&*(!]){re.escape(name)}\(")
+    bodies = []
+    for first, count in functions(lines):
+        text = "\n".join(lines[first - 1:first - 1 + count])
+        if is_named.search(text.split("{")[0]):
+            bodies.append(text)
+    return bool(bodies), any(holds.search(body) for body in bodies)
+
+
+def unheld(owner, text, deciders, checkers):
+    """Yields why an invariant is not held. `deciders`, `checkers`: lines of the files."""
+    text, _, items = text.partition(" Held by: ")
+    if not items.endswith("."):
+        yield "an invariant without 'Held by: assert in f().' or 'Held by: check_f() in FILE.'"
+        return
+    for item in items[:-1].split("; "):
+        match = HELD.match(item)
+        if not match or bool(match[1]) == bool(match[3]):
+            yield f"'{item}' is not 'assert in f(), g()' or 'check_f() in cli/sim/FILE.cpp'"
+            continue
+        for name in re.findall(r"((?:\w+::)?\w+)\(\)", match[2]):
+            if match[3]:
+                scoped, holds = f"job_world::{name}", re.compile(r"require\(|throw violation\(")
+                scoped = f"chain_world::{name}" if "/chain_" in match[3] else scoped
+                files = [checkers.get(match[3], [])]
+            else:
+                scoped = name if "::" in name else f"{owner}::{name}"
+                files, holds = deciders, re.compile(r"\bassert\(")
+            found = [defines(each, lines, holds) for lines in files for each in {scoped, name}]
+            if not any(there for there, _ in found):
+                yield f"names {name}(), which is not defined in {match[3] or 'actors/protocol'}"
+            elif not any(held for _, held in found):
+                yield f"names {name}(), which has no {'check' if match[3] else 'assert'}"
+
+
+def check_invariants(files):
+    """Checks all files, (path, lines): each invariant of a decider is held by an assert or a
+    checker of the simulator."""
+    of = {str(path): lines for path, lines in files}
+    deciders = [lines for name, lines in of.items()
+                if name.startswith("actors/protocol/") and name.endswith(".cpp")]
+    for name, lines in of.items():
+        if not name.startswith("actors/protocol/") or not name.endswith(".hpp"):
+            continue
+        for number, owner, text in invariants(lines):
+            for problem in unheld(owner, text, deciders, of):
+                yield f"{name}:{number}: {problem}"
+
+
 def check_private(path, lines):
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
@@ -247,10 +323,58 @@ def check_quotes(path, lines):
             start = None
 
 
+def code_of(path):
+    """Returns the text of a source file without comments; empty: there is no such file."""
+    file = ROOT / path
+    return re.sub(r"//.*", "", file.read_text()) if file.is_file() else ""
+
+
+def missing_in_code(name, path):
+    """Returns the part of a function's name, such as a::b, that a file lacks, or None."""
+    *classes, function = name.split("::")
+    code = code_of(path)
+    around = code + code_of(pathlib.PurePath(path).with_suffix(".hpp"))
+    if not re.search(rf"\b{re.escape(function)}\(", code):
+        return f"{function}()"
+    return next((x for x in classes if not re.search(rf"\b{re.escape(x)}\b", around)), None)
+
+
+def problems_of_step(step):
+    """Yields what is wrong with a step's names: files, and behind each one its functions."""
+    file, has_function = None, False
+    for name in re.findall(r"`([^`]+)`", step):
+        if "/" in name:
+            file = name
+            if not (ROOT / file).is_file():
+                yield f"no file {file}, name the one that has the step now"
+                return
+        elif file:
+            has_function = True
+            if lost := missing_in_code(name, file):
+                yield f"{file} has no {lost}, name the function that has the step now"
+    if not has_function:
+        yield "a step without a file and a function, name both"
+
+
+def check_journeys(path, lines):
+    """Checks that each step names files that exist, and functions that these have."""
+    if str(path) != JOURNEYS:
+        return
+    text = "\n".join(lines)
+    steps = list(STEP.finditer(text))
+    if not steps:
+        yield 1, "no step, number them as 1., 2."
+    for step in steps:
+        for message in problems_of_step(step[0]):
+            yield text.count("\n", 0, step.start()) + 1, message
+
+
 RULES = [check_shape, check_words, check_header, check_failures, check_decider, check_layers,
          check_private, check_functions, check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
             for path in (ROOT / "examples").glob("*/*.cpp")]
+
+ROUTER = "actors/protocol/worker/router.cpp"
 
 # (path, text, part of the message) for each way to fail.
 VIOLATIONS = [
@@ -301,11 +425,11 @@ VIOLATIONS = [
     ("actors/protocol/server/a.cpp", '#include "kernels/b.hpp"', "below kernels/"),
     ("actors/transport/streams/a.cpp", '#include "actors/transport/frames/b.hpp"',
      "streams/ is below frames/"),
-    ("actors/graph/launch/a.cpp", '#include "actors/graph/allreduce/b.hpp"',
-     "launch/ is below allreduce/"),
+    ("actors/graph/launch/a.cpp", '#include "actors/graph/ranks/b.hpp"',
+     "launch/ is below ranks/"),
     ("actors/roles/server/a.cpp", '#include "actors/roles/worker/b.hpp"', "move what both need"),
-    ("actors/graph/launch/program.cpp", '#include "actors/graph/allreduce/b.hpp"',
-     "launch/ is below allreduce/"),
+    ("actors/graph/launch/program.cpp", '#include "actors/graph/ranks/b.hpp"',
+     "launch/ is below ranks/"),
     ("actors/graph/replay/a.cpp", '#include "actors/graph/launch/b.hpp"',
      "replay/ is below launch/"),
     ("actors/protocol/server/a.cpp", "#include <fstream>", "pass it as an event"),
@@ -322,6 +446,15 @@ VIOLATIONS = [
     ("tests/actors/a_test.cpp", "namespace b_test {", "not in a namespace of its own"),
     ("docs/a.md", "```\n" + "x" * 101 + "\n```\n" + "x" * 101, "columns, wrap it"),
     ("README.md", "```cpp\n  int in_no_example = 0;\n```", "quote lines of one"),
+    *((JOURNEYS, step, message)
+      for step, message in [
+          ("1. It splits.\n   `tests/none.cpp` `router::split`", "no file tests/none.cpp"),
+          (f"1. It splits.\n   `{ROUTER}`", "without a file and a function"),
+          ("1. It returns `not_ready`.", "without a file and a function"),
+          (f"1. It splits.\n   `{ROUTER}` `router::ask`,\n   `router::gone`", "has no gone()"),
+          (f"1. It splits.\n   `{ROUTER}` `gone::split`", "has no gone,"),
+          (f"1. It splits.\n   `{ROUTER}` `view_`", "has no view_()"),
+          ("* It splits.", "no step")]),
 ]
 CLEAN = [
     ("kernels/a.cpp", '#include "base/error.hpp"'),
@@ -338,13 +471,14 @@ CLEAN = [
      "std::optional<std::string> fault;\nif (failed || names.empty())\n  return failed->text;"),
     ("tests/actors/a.cpp", "std::string failed;"),
     ("actors/a.cpp", "namespace x {\n" + "int i;\n" * FUNCTION_LINES_MAX + "}"),
+    (JOURNEYS, f"# Steps\n\n1. `not_ready`.\n   `{ROUTER}` `router::split`, `router::ask`"),
     ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
 ]
 
 
 def problems(path, text):
     lines = text.splitlines()
-    for rule in [check_quotes, check_columns] if path.suffix == ".md" else RULES:
+    for rule in [check_quotes, check_columns, check_journeys] if path.suffix == ".md" else RULES:
         for number, message in rule(path, lines):
             yield f"{path}:{number}: {message}"
 
@@ -411,6 +545,43 @@ def sources():
                 yield path
 
 
+HELD_INVARIANTS = {
+    "actors/protocol/server/a.hpp": [
+        "/// Invariants:", "/// (1) it holds. Held by: assert in f(),", "///     b::g().",
+        "/// (2) it holds too. Held by: assert in f(); check_a() in cli/sim/job_checks.cpp.",
+        "class a {"],
+    "actors/protocol/server/a.cpp": [
+        "void a::f(int x) {", "  assert(x > 0);", "}", "void a::h() {", "  f(1);", "}",
+        "void b::g() {", "  assert(true);", "}"],
+    "cli/sim/job_checks.cpp": [
+        "void job_world::check_a() {", "  require(true, \"\");", "}",
+        "void job_world::check_b() {", "}"],
+}
+# (line of the header, the same line with a fault, part of the message).
+UNHELD_INVARIANTS = [
+    (3, "/// (2) it holds too.", "without 'Held by"),
+    (3, "/// (2) it holds too. Held by: [assert].", "is not 'assert in f(), g()'"),
+    (3, "/// (2) it holds too. Held by: assert in h().", "h(), which has no assert"),
+    (3, "/// (2) it holds too. Held by: assert in gone().", "gone(), which is not defined in actors"),
+    (3, "/// (2) it holds too. Held by: check_a() in cli/sim/gone.cpp.", "defined in cli/sim/gone"),
+    (3, "/// (2) it holds too. Held by: check_c() in cli/sim/job_checks.cpp.", "is not defined in"),
+    (3, "/// (2) it holds too. Held by: check_b() in cli/sim/job_checks.cpp.", "has no check"),
+    (2, "///     g().", "g(), which is not defined in actors/protocol"),
+]
+
+
+def self_test_invariants():
+    failed = 0
+    for row, line, expected in [(0, "/// Invariants:", None), *UNHELD_INVARIANTS]:
+        files = {name: list(lines) for name, lines in HELD_INVARIANTS.items()}
+        files["actors/protocol/server/a.hpp"][row] = line
+        found = list(check_invariants((pathlib.PurePath(name), x) for name, x in files.items()))
+        if len(found) != (expected is not None) or expected and expected not in found[0]:
+            print(f"self-test: expected '{expected}' for {line}, got {found}")
+            failed += 1
+    return failed
+
+
 def self_test():
     failed = 0
     for path, text, expected in VIOLATIONS:
@@ -430,6 +601,7 @@ def self_test():
     if found != ["c.hpp:2: max is in a.hpp too, rename one of them"]:
         print(f"self-test: expected one constant of two headers, got {found}")
         failed += 1
+    failed += self_test_invariants()
     many = [pathlib.PurePath(f"kernels/x{i}.cpp") for i in range(FILES_MAX + 1)]
     two = [pathlib.PurePath("base/a.hpp"), pathlib.PurePath("storage/a.hpp")]
     found = list(check_folders(many + two))
@@ -451,6 +623,7 @@ def main():
     texts = [(path.relative_to(ROOT), path.read_text()) for path in sources()]
     found = [problem for path, text in texts for problem in problems(path, text)]
     found += check_constants((path, text.splitlines()) for path, text in texts)
+    found += check_invariants((path, text.splitlines()) for path, text in texts)
     found += check_folders([path for path, _ in texts])
     found += check_prose(texts)
     print("\n".join(found))

@@ -1,7 +1,7 @@
 #include "actors/graph/plan.hpp"
 
-#include "actors/graph/option_fields.hpp"
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/field_checks.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "base/quote.hpp"
 #include "storage/job_difference.hpp"
 
@@ -32,7 +32,8 @@ void settle_frozen(std::vector<table_spec>& tables) {
 /// Returns the consistency that keeps workers closest together.
 consistency strictest_of(const std::vector<table_spec>& tables) {
   const auto rank = [](const table_spec& x) {
-    return x.sync.mode == consistency_mode::bsp ? 0 : x.sync.mode == consistency_mode::ssp ? 1 : 2;
+    const auto& mode = x.sync.traits();
+    return mode.clock_updates ? 0 : mode.bounded_lead ? 1 : 2;
   };
   return std::ranges::min(tables, {}, rank).sync;
 }
@@ -44,27 +45,12 @@ void take_nodes(const graph& described, plan& made) {
   auto& options = made.options;
   made.store_name = store.name;
   made.job.tables = store.what.tables();
-  made.store = store.what.kind();
-  options.allreduce = made.store == store_kind::all_reduce;
-  if (made.store == store_kind::shared_memory)
-    for (auto& table : made.job.tables)
-      table.sync = {consistency_mode::hogwild, 0};
-  if (options.allreduce)
-    for (auto& table : made.job.tables)
-      table.sync = {consistency_mode::bsp, 0};
+  made.store = options.chosen_store = &rules_of(store.what.kind());
+  made.rules().settle(store.what, made);
   settle_frozen(made.job.tables);
   options.sync = strictest_of(made.job.tables);
   made.make_keeper = store.what.keeper();
   made.keeper_takes_sums = store.what.keeper_takes_sums();
-  if (made.has_servers()) {
-    const auto scrub = options.servers.scrub_interval; // An own store has no such field.
-    options.servers = store.what.as_servers();
-    options.servers.tables.clear(); // They are in the job.
-    if (made.store == store_kind::own_store)
-      options.servers.scrub_interval = scrub;
-  }
-  if (made.store != store_kind::shared_memory)
-    options.servers.checkpoints = store.what.checkpoints();
   made.workers_name = source.name;
   options.workers = source.what;
   made.path = source.path.stages;
@@ -84,12 +70,12 @@ void take_nodes(const graph& described, plan& made) {
 result<void> name_processes(plan& made) {
   for (const auto& named : std::exchange(made.options.by_node, {})) {
     const bool is_worker = named.node == made.workers_name;
-    const bool is_server = named.node == made.store_name && made.has_servers();
+    const bool is_server = named.node == made.store_name && made.rules().has_servers;
     if (!is_worker && (!is_server || named.option == "--slow"))
       return {errc::invalid_argument,
               fmt::format("{}: {} has no processes of the name {}: name {}{}", named.option,
                           made.program, quote(named.node), made.workers_name,
-                          !made.has_servers()        ? ""
+                          !made.rules().has_servers  ? ""
                           : named.option == "--slow" ? ""
                                                      : " or " + made.store_name)};
     add_process(named, is_worker ? role::worker : role::server, made.options);
@@ -103,13 +89,7 @@ void fill_job(const graph& described, plan& made) {
   job.name =
     described.dataset_id().empty() ? made.program : made.program + " on " + described.dataset_id();
   job.seed = options.seed;
-  job.own_store = made.store == store_kind::own_store;
-  job.partitions = job.own_store ? 1 : options.partitions;
-  // Shared memory is one, for any number of servers. Without servers, each partition counts as one
-  // server, which allows the largest tables.
-  job.servers = made.store == store_kind::shared_memory ? 1
-                : made.store == store_kind::all_reduce  ? job.partitions
-                                                        : options.servers.count;
+  job.partitions = options.partitions;
   job.replicas = options.servers.replicas;
   job.shards = options.servers.shards;
   job.durability = options.servers.durability;
@@ -119,6 +99,7 @@ void fill_job(const graph& described, plan& made) {
   job.batch_samples = options.batch_samples;
   job.epochs = options.epochs;
   job.own_options = options.own;
+  made.rules().fill(made);
 }
 
 /// Takes the files with first values out of the job, which has checksums in their place.
@@ -142,8 +123,8 @@ result<void> check_frozen(const plan& what) {
     };
     if (table.is_sparse())
       return wrong("it is sparse: make it dense, or leave it unfrozen");
-    if (what.store == store_kind::own_store)
-      return wrong(what.store_name + " leaves steps to its keeper: leave it unfrozen");
+    if (const auto why = what.rules().why_not_frozen; !why.empty())
+      return wrong(what.store_name + std::string{why});
     if (table.optimizer.kind == optimizer_kind::user)
       return wrong("its function '" + table.optimizer.function
                    + "' would never be called: leave the function out");
@@ -166,88 +147,25 @@ result<void> check_values(const plan& what) {
     };
     if (what.job.tables[i].is_sparse())
       return wrong("it is sparse: leave the file out, or make the table dense");
-    if (what.store == store_kind::own_store)
-      return wrong(what.store_name + " begins with those of its keeper: leave the file out");
+    if (const auto why = what.rules().why_no_values; !why.empty())
+      return wrong(what.store_name + std::string{why});
     if (what.options.import_file)
       return wrong("--import has values of all tables: leave one of them out");
   }
   return {};
 }
 
-std::int64_t signed_of(std::uint64_t x) {
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(x, std::int64_t{1} << 62));
-}
-
-/// Checks fields that a program may set to any value; the command line checks its own.
-result<void> check_ranges(const plan& made) {
-  const auto& store = made.options.servers;
-  const auto& source = made.options.workers;
-  struct field {
-    const std::string& node;
-    const char* name;
-    std::int64_t value, least, greatest;
-  };
-  constexpr std::int64_t milliseconds_max = 60'000'000'000'000; // As long as --checkpoint-every.
-  const field checked[] = {
-    {made.store_name, "servers::count", store.count, 1, 256},
-    {made.store_name, "servers::replicas", store.replicas, 1, 16},
-    {made.store_name, "servers::shards", store.shards, 0, 4096},
-    {made.store_name, "servers::apply_batch", signed_of(store.apply_batch), 1, 1024},
-    {made.store_name, "servers::scrub_interval", store.scrub_interval.count(), 0, milliseconds_max},
-    {made.store_name, "checkpoint_options::interval", store.checkpoints.interval.count(), 0,
-     milliseconds_max},
-    {made.store_name, "checkpoint_options::keep", signed_of(store.checkpoints.keep), 1, 1000},
-    {made.workers_name, "workers::count", source.count, 1, 1024},
-    {made.workers_name, "workers::per_process", source.per_process, 1, workers_per_process_max},
-    {made.workers_name, "workers::ahead", source.ahead, 0, 2},
-    {made.workers_name, "workers::push_memory_mib", source.push_memory_mib, 1, 1u << 20},
-    {made.store_name, "supervision::crashes_max", store.on_death.crashes_max, 1, 1000},
-    {made.workers_name, "supervision::crashes_max", source.on_death.crashes_max, 1, 1000},
-    {made.store_name, "supervision::window", store.on_death.window.count(), 1, 1'000'000},
-    {made.workers_name, "supervision::window", source.on_death.window.count(), 1, 1'000'000},
-  };
-  for (const auto& [node, name, value, least, greatest] : checked)
-    if (value < least || value > greatest)
-      return {errc::invalid_argument, fmt::format("{}: {} is {}, which is not from {} to {}", node,
-                                                  name, value, least, greatest)};
-  if (!(source.straggler_time_scale >= 1 && source.straggler_time_scale <= 20))
-    return {errc::invalid_argument,
-            fmt::format("{}: workers::straggler_time_scale is {}, which is not from 1 to 20",
-                        made.workers_name, source.straggler_time_scale)};
-  if (store.on_death.then == outcome::leave_out)
+/// Checks fields of nodes against the store.
+result<void> check_nodes(const plan& made) {
+  if (made.options.servers.on_death.then == outcome::leave_out)
     return {errc::invalid_argument,
             made.store_name
               + ": a job cannot go on without a part of its tables, so on_death.then "
                 "must be fail_job"};
-  if (source.on_death.then == outcome::leave_out && made.store == store_kind::all_reduce)
-    return {errc::invalid_argument,
-            made.workers_name
-              + ": an all-reduce waits for all workers, so on_death.then must be "
-                "fail_job"};
-  if (made.store == store_kind::all_reduce
-      && (source.per_process > 1 || source.backups > 0 || source.delta_pulls))
-    return {errc::invalid_argument,
-            made.workers_name
-              + ": an all-reduce has a process for each worker, which pulls nothing: leave "
-                "per_process, backups and delta_pulls out"};
-  for (const auto& table : made.job.tables)
-    if (made.store == store_kind::all_reduce && table.is_sparse())
-      return {errc::invalid_argument,
-              fmt::format("--sync allreduce sends whole gradients, and table '{}' is sparse: use "
-                          "--sync bsp with servers",
-                          table.name)};
-  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
-  if (made.options.record_directory && any_bsp(made.job)
-      && !std::ranges::all_of(made.job.tables, is_bsp))
+  if (made.options.record_directory && mixes_clocks(made.job))
     return {errc::invalid_argument,
             "--record knows jobs of which all tables are bsp, or none: leave it out"};
-  for (const auto& table : made.job.tables)
-    if (made.has_servers() && table.sync.mode == consistency_mode::hogwild)
-      return {errc::invalid_argument,
-              fmt::format("{} is made of servers, and its table '{}' is hogwild: use "
-                          "troupe::shared_memory",
-                          made.store_name, table.name)};
-  return {};
+  return made.rules().check(made);
 }
 
 /// Checks the local steps of the workers against the tables and the way to run.
@@ -297,22 +215,7 @@ result<void> check_path(const plan& what) {
       if (!(wanted->lost >= 0 && wanted->lost < 1 && wanted->repeated >= 0 && wanted->repeated < 1
             && wanted->delay >= 0ms && wanted->delay <= 5s))
         return wrong("faults: shares are from 0 to below 1, and the delay is at most 5 s");
-    if (const auto* const wanted = each.get<reduce>();
-        wanted && (wanted->wait < 0ms || wanted->wait > 5s))
-      return wrong("reduce::wait is not from 0 to 5 s");
-    if (const auto* const wanted = each.get<compress>()) {
-      if (wanted->pulls > encoding::int8)
-        return wrong(fmt::format("compress::pulls is {}, which cannot have whole values: use f32, "
-                                 "fp16, bf16 or int8",
-                                 to_string(wanted->pulls)));
-      for (const auto& [table, how] : wanted->pushes)
-        if ((how.how == encoding::topk || how.how == encoding::randomk)
-            && !(how.fraction > 0 && how.fraction <= 1))
-          return wrong(fmt::format("compress::pushes: {} sends {} of the elements, which is not "
-                                   "above 0 and at most 1",
-                                   to_string(how.how), how.fraction));
-    }
-    if (!of_trainer && !what.has_servers())
+    if (!of_trainer && !what.rules().has_servers)
       return wrong(fmt::format("{} changes requests, and {} gets none, as it is no store of "
                                "servers: leave {} out",
                                each.name(), what.store_name, each.name()));
@@ -337,43 +240,6 @@ result<void> check_steps(const plan& what) {
               fmt::format("table '{}' has a function, which gets each push by itself: leave out "
                           "--apply-batch, and servers::apply_batch",
                           table.name)};
-  return {};
-}
-
-/// Refuses options that an own store cannot have.
-result<void> check_own_store(const plan& what) {
-  if (what.store != store_kind::own_store)
-    return {};
-  const auto& options = what.options;
-  const auto wrong = [&](const char* option, const char* why) {
-    return result<void>{errc::invalid_argument,
-                        fmt::format("{}: {} is an own store, {}: leave the option out", option,
-                                    what.store_name, why)};
-  };
-  if (!what.make_keeper)
-    return {errc::invalid_argument, what.store_name + " makes no keeper: set own_store::make"};
-  for (const auto& table : what.job.tables)
-    if (table.optimizer != optimizer_spec{})
-      return {errc::invalid_argument,
-              fmt::format("table '{}' has an optimizer, and the keeper of {} applies its pushes: "
-                          "leave the optimizer out",
-                          table.name, what.store_name)};
-  if (what.has<reduce>() && !what.keeper_takes_sums)
-    return {
-      errc::invalid_argument,
-      fmt::format("a reducer adds up gradients, and the keeper of {} takes no sums: leave the "
-                  "reducer (--workers-per-process) out, or set own_store::takes_sums",
-                  what.store_name)};
-  if (options.given.contains("--partitions") && options.partitions != 1)
-    return wrong("--partitions", "which is one partition");
-  if (options.workers.delta_pulls)
-    return wrong("--delta-pulls", "whose keeper gives out whole values");
-  if (options.record_directory)
-    return wrong("--record", "and a replay has no keeper");
-  if (options.replay_directory)
-    return wrong("--replay", "and a replay has no keeper");
-  if (options.import_file)
-    return wrong("--import", "whose keeper begins with its own values");
   return {};
 }
 
@@ -402,6 +268,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
       return used.error();
   if (auto fit = check_ranges(made); !fit)
     return fit.error();
+  if (auto fit = check_nodes(made); !fit)
+    return fit.error();
   if (auto fit = validate(made.options); !fit)
     return fit.error();
   if (auto fits = check_path(made); !fits)
@@ -409,8 +277,6 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto resolved = resolve_functions(made.job.tables, functions); !resolved)
     return resolved.error();
   if (auto fits = check_steps(made); !fits)
-    return fits.error();
-  if (auto fits = check_own_store(made); !fits)
     return fits.error();
   if (auto fits = check_frozen(made); !fits)
     return fits.error();
@@ -429,7 +295,7 @@ result<plan> lower(const std::string& program, const graph& described, const run
 
 node_roles node_roles_of(const plan& what) {
   node_roles roles{{what.workers_name, "worker"},
-                   {what.store_name, what.has_servers() ? "server" : "worker"}};
+                   {what.store_name, what.rules().has_servers ? "server" : "worker"}};
   for (const auto& each : what.evaluators)
     roles.emplace_back(each.name, "launcher");
   return roles;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/graph/graph.hpp"
+#include "actors/graph/nodes/store_rules.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/tables/codec.hpp"
 #include "actors/tables/initial_values.hpp"
@@ -31,7 +32,7 @@ struct plan {
   /// The file that each table begins with. The job has a checksum in its place.
   std::vector<std::optional<values_file>> values;
   given_values given; ///< Their values; empty in processes that the launcher starts.
-  store_kind store = store_kind::servers;
+  const store_rules* store = &rules_of_servers;
   std::string store_name, workers_name;
   stage_list path;                          ///< From the workers to the store.
   std::vector<named_evaluator> evaluators;  ///< In the order of the graph.
@@ -43,10 +44,7 @@ struct plan {
   /// Those of them whose checksum identifies the data; empty if the graph has a dataset_id().
   std::vector<std::string> data_files;
 
-  /// Returns whether workers send requests to server processes.
-  bool has_servers() const {
-    return store == store_kind::servers || store == store_kind::own_store;
-  }
+  const store_rules& rules() const { return *store; }
   /// Returns whether a stage of `path` is of this kind.
   template <class Kind>
   bool has() const {

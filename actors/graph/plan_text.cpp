@@ -47,29 +47,11 @@ std::string text_of_workers(const plan& what) {
   return text;
 }
 
-std::string text_of_store(const plan& what) {
-  if (what.store == store_kind::shared_memory)
-    return "shared memory";
-  if (what.store == store_kind::all_reduce)
-    return "all-reduce";
-  if (what.store == store_kind::own_store)
-    return "own store";
-  const auto& some = what.options.servers;
-  auto text = fmt::format("servers x{}", some.count);
-  if (some.replicas > 1)
-    text += fmt::format(", {} replicas", some.replicas);
-  if (some.durability == durability_mode::log)
-    text += ", logs";
-  return text;
-}
-
 /// Returns "asp" or, where a large staleness lowers rates, "asp, full rate to staleness 4".
 std::string text_of_sync(const plan& what) {
-  if (what.options.allreduce)
-    return "bsp";
   std::set<float> limits;
   for (const auto& table : what.job.tables)
-    if (table.sync.has_stale_steps() && table.optimizer.full_rate_staleness > 0)
+    if (table.sync.traits().stale_steps && table.optimizer.full_rate_staleness > 0)
       limits.insert(table.optimizer.full_rate_staleness);
   const auto text = to_string(what.options.sync);
   return limits.empty()
@@ -106,25 +88,10 @@ std::string names_where(const plan& what, Predicate is_so) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string text_of_loss(const plan& what) {
-  if (what.store == store_kind::shared_memory)
-    return "everything";
-  if (what.store == store_kind::all_reduce)
-    return "nothing while one worker lives";
-  if (what.options.servers.replicas > 1)
-    return "nothing";
-  return what.options.servers.durability == durability_mode::log
-           ? "updates that no log has"
-           : "updates since the newest checkpoint, which are computed again";
-}
-
 std::string text_of_replay(const plan& what) {
-  if (what.store == store_kind::own_store)
-    return "no, " + what.store_name + " has a keeper";
-  if (!what.has_servers())
-    return "no, " + what.store_name + " keeps no order of pushes";
-  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
-  if (any_bsp(what.job) && !std::ranges::all_of(what.job.tables, is_bsp))
+  if (const auto why = what.rules().why_no_replay; !why.empty())
+    return "no, " + what.store_name + std::string{why};
+  if (mixes_clocks(what.job))
     return "no, some tables are bsp and others are not";
   if (what.compression)
     return "no, the codec changes values on their way";
@@ -155,13 +122,13 @@ std::string to_text(const plan& what) {
     return fmt::format("{:<{}} {:<24} {}\n", name, node_name_max, kind, rest);
   };
   auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
-  text += row(what.store_name, text_of_store(what), text_of_tables(what));
+  text += row(what.store_name, what.rules().text(what), text_of_tables(what));
   for (const auto& each : what.evaluators)
     text += row(each.name, "evaluator", "=> " + what.store_name);
   text += fmt::format("exactly once: {}   lost at one death: {}\nsimulate: {}   record and replay: "
                       "{}\n",
-                      what.store == store_kind::shared_memory ? "no" : "yes", text_of_loss(what),
-                      what.has_servers() ? "yes" : "no", text_of_replay(what));
+                      what.rules().is_exactly_once ? "yes" : "no", what.rules().lost_at_death(what),
+                      what.rules().has_servers ? "yes" : "no", text_of_replay(what));
   return text;
 }
 
@@ -177,7 +144,7 @@ std::string to_dot(const plan& what) {
                         text_of(part, what), last, part.name());
     last = part.name();
   }
-  text += box(what.store_name, text_of_store(what) + "\\n" + text_of_tables(what), "cylinder");
+  text += box(what.store_name, what.rules().text(what) + "\\n" + text_of_tables(what), "cylinder");
   text += fmt::format("  {} -> {} [dir=both];\n", last, what.store_name);
   for (const auto& each : what.evaluators) {
     text += box(each.name, "evaluator", "box");

@@ -1,7 +1,7 @@
 #include "actors/graph/program.hpp"
 
-#include "actors/graph/allreduce/rank_backend.hpp"
-#include "actors/graph/allreduce/rank_process.hpp"
+#include "actors/graph/ranks/rank_backend.hpp"
+#include "actors/graph/ranks/rank_process.hpp"
 #include "actors/graph/launch/end_watch.hpp"
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/launcher.hpp"
@@ -9,6 +9,7 @@
 #include "actors/graph/launch/process_backend.hpp"
 #include "actors/graph/launch/role_process.hpp"
 #include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/options/field_kinds.hpp"
 #include "actors/graph/options/help_text.hpp"
 #include "actors/graph/plan.hpp"
 #include "actors/graph/replay/replay_run.hpp"
@@ -111,7 +112,7 @@ last_line_writer last_line_of(const std::string& name, const std::string& child,
 }
 
 backend_maker backend_of(const plan& what) {
-  if (what.store == store_kind::all_reduce)
+  if (what.rules().has_ranks)
     return make_rank_backend;
   switch (what.options.mode()) {
   case run_mode::threads: return make_thread_backend;
@@ -211,29 +212,26 @@ program::program(std::string name, std::string description, const run_options& d
 
 program::~program() = default;
 
-template <class Number>
-void program::check_default(const std::string& name, Number value, Number least, Number greatest) {
-  if (!(value >= least && value <= greatest))
-    mistakes_.push_back(fmt::format("the program's default of {} is {}, which is not from {} to {}",
-                                    name, value, least, greatest));
-}
-
-template <class Value, class Declare>
-void program::declared(const std::string& name, const Value& value, Declare declare) {
-  if (!name.starts_with('-'))
+void program::add(field row) {
+  if (!row.option.starts_with('-'))
     return mistakes_.push_back(
-      fmt::format("the program declares the option {}, which does not begin with --", name));
+      fmt::format("the program declares the option {}, which does not begin with --", row.option));
+  if (auto fits = row.kind.check ? row.kind.check(options_) : result<void>{}; !fits)
+    mistakes_.push_back(
+      fmt::format("the program's default of {} {}", row.option, fits.error().text));
   const classic_locale plain_numbers;
   try {
     // CLI11 itself compares only the options of one group.
-    for (const auto& one : CLI::detail::split(name, ','))
+    for (const auto& one : CLI::detail::split(row.option, ','))
       if (command_line_->get_option_no_throw(one))
         throw CLI::OptionAlreadyAdded{one};
-    own_values_[declare()->get_name()] = [&value] { return fmt::format("{}", value); };
+    own_values_[declare(*command_line_, row, options_)->get_name()] =
+      [print = row.kind.print, this] { return print(options_); };
   } catch (const CLI::OptionAlreadyAdded&) {
-    mistakes_.push_back(fmt::format("the program declares {}, which is an option already", name));
+    mistakes_.push_back(
+      fmt::format("the program declares {}, which is an option already", row.option));
   } catch (const CLI::Error& problem) {
-    mistakes_.push_back(fmt::format("the program declares {}: {}", name, problem.what()));
+    mistakes_.push_back(fmt::format("the program declares {}: {}", row.option, problem.what()));
   }
 }
 
@@ -252,47 +250,42 @@ std::vector<own_option> program::own_options() const {
   return own;
 }
 
+/// Returns the place of a variable of the program.
+static auto at(auto& value) { return place{[&value](auto&) -> auto& {return value; }
+, holder::run
+}; // namespace troupe
+}
+
 void program::option(const std::string& name, std::string& value, const std::string& help) {
-  declared(name, value,
-           [&] { return command_line_->add_option(name, value, help)->capture_default_str(); });
+  add({name,
+       text(
+         at(value), [](const std::string& word) { return result{word}; }, as_it_is),
+       help});
 }
 
 void program::option(const std::string& name, std::uint64_t& value, const std::string& help,
                      std::uint64_t least, std::uint64_t greatest) {
-  check_default(name, value, least, greatest);
-  declared(name, value, [&] {
-    return command_line_->add_option(name, value, help)
-      ->check(number_between(least, greatest))
-      ->capture_default_str();
-  });
+  add({name, number(at(value), least, greatest), help});
 }
 
 void program::option(const std::string& name, double& value, const std::string& help, double least,
                      double greatest) {
-  check_default(name, value, least, greatest);
-  declared(name, value, [&] {
-    return command_line_->add_option(name, value, help)
-      ->check(number_between(least, greatest))
-      ->capture_default_str();
-  });
+  add({name, number(at(value), least, greatest), help});
 }
 
 void program::option(const std::string& name, std::string& value, const std::string& help,
                      const std::vector<std::string>& choices) {
-  const auto is_choice = [choices](const std::string& text) {
-    return std::ranges::find(choices, text) != choices.end()
-             ? std::string{}
-             : fmt::format("{} is none of {}", quote(text), fmt::join(choices, ", "));
+  const auto choose = [choices](const std::string& word) -> result<std::string> {
+    if (std::ranges::find(choices, word) != choices.end())
+      return word;
+    return {errc::invalid_argument,
+            fmt::format("{} is none of {}", quote(word), fmt::join(choices, ", "))};
   };
-  declared(name, value, [&] {
-    return command_line_->add_option(name, value, help)
-      ->check(CLI::Validator{is_choice, ""})
-      ->capture_default_str();
-  });
+  add({name, text(at(value), choose, as_it_is), help});
 }
 
 void program::flag(const std::string& name, bool& value, const std::string& help) {
-  declared(name, value, [&] { return command_line_->add_flag(name, value, help); });
+  add({name, troupe::flag(at(value), true), help});
 }
 
 void program::function(const std::string& name, const function_spec& what) {

@@ -19,6 +19,8 @@ class App;
 
 namespace troupe {
 
+struct field;
+
 /// A program with its command line.
 /// ~~~
 /// troupe::program program{"async_sgd", "Trains a classifier."};
@@ -67,14 +69,8 @@ public:
   int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
 
 private:
-  /// Calls `declare`, which adds and returns option `name` of `value`, and remembers a mistake in
-  /// it.
-  template <class Value, class Declare>
-  void declared(const std::string& name, const Value& value, Declare declare);
-
-  /// Remembers a default that the command line would refuse.
-  template <class Number>
-  void check_default(const std::string& name, Number value, Number least, Number greatest);
+  /// Declares an option of the program's own, and remembers a mistake in it.
+  void add(field row);
 
   /// Returns the program's own options with their values after the parse.
   std::vector<own_option> own_options() const;

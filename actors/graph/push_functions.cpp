@@ -105,7 +105,7 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
       return inner ? take_local_steps(std::move(inner), local, inner_samples) : nullptr;
     };
   return [make = std::move(make), node = what.workers_name,
-          whose = to_string(process_name{role::worker, worker}), changes = std::move(changes),
+          whose = to_string(process_of(worker_id{worker})), changes = std::move(changes),
           notes = std::move(notes)]() -> std::unique_ptr<trainer> {
     auto inner = [&] {
       const user_call here{{"trainer", {}, whose}};

@@ -11,9 +11,9 @@ std::vector<process_name> members_here(const run_options& options) {
   auto all = options.here;
   if (all.empty()) {
     for (std::uint32_t i = 0; i < options.servers.count; ++i)
-      all.push_back({role::server, i});
+      all.push_back(process_of(server_id{i}));
     for (std::uint32_t i = 0; i < options.workers.count + options.workers.backups; ++i)
-      all.push_back({role::worker, i});
+      all.push_back(process_of(worker_id{i}));
   }
   return all;
 }
@@ -33,13 +33,14 @@ std::vector<std::uint32_t> group_of(const run_options& options, std::uint32_t wo
 
 process_name process_of_worker(const run_options& options, std::uint32_t worker) {
   const auto group = group_of(options, worker);
-  return {role::worker, group.empty() ? worker : group.front()};
+  return process_of(worker_id{group.empty() ? worker : group.front()});
 }
 
 std::vector<member_id> workers_of(const run_options& options, const member_id& process) {
   std::vector<member_id> all;
   for (const auto index : group_of(options, process.index))
-    all.push_back({role::worker, index, {process.incarnation.value + (index - process.index)}});
+    all.push_back(
+      member_of(worker_id{index}, {process.incarnation.value + (index - process.index)}));
   return all;
 }
 

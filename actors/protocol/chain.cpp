@@ -85,6 +85,7 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
 }
 
 void chain::take_next(time_point now, chain_effects& effects) {
+  assert(!sealed());
   if (next_ && next_->has == last_)
     next_->since = next_->grew_at = now;
   ++last_;
@@ -107,6 +108,7 @@ void chain::send_next(chain_effects& effects) {
 void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects) {
   if (index <= next_->has)
     return;
+  assert(index <= last_);
   next_->has = index;
   next_->sent = std::max(next_->sent, index);
   next_->patience = patience_for(now - next_->grew_at);
@@ -138,6 +140,7 @@ void chain::commit_what_all_have(time_point now, chain_effects& effects) {
                           && (!sealed() || mutated(mutation::commit_while_sealed));
   if (!may_commit || all_have <= committed_)
     return;
+  assert(!sealed());
   commit(all_have, now, effects);
   const committed_message news{config_.config, committed_};
   for (const member_id& each : config_.members)
@@ -150,6 +153,7 @@ void chain::commit_what_all_have(time_point now, chain_effects& effects) {
 void chain::commit(std::uint64_t index, time_point now, chain_effects& effects) {
   if (index <= committed_)
     return;
+  assert(index <= last_);
   committed_ = index;
   effects.push_back(commit_effect{index});
   release(effects);

@@ -79,11 +79,14 @@ using chain_effects = std::vector<chain_effect>;
 ///       ^-----------------------active: neither--------------------------------------|
 ///
 /// Invariants:
-/// (1) a member's log contains its successor's log.
-/// (2) committed() never shrinks, and is at most last().
+/// (1) a member's log contains its successor's log. Held by: assert in next_has(); check_members()
+///     in cli/sim/chain_servers.cpp.
+/// (2) committed() never shrinks, and is at most last(). Held by: assert in commit().
 /// (3) a committed entry is in the log of every member of this configuration and of each later one.
+///     Held by: check_members() in cli/sim/chain_servers.cpp.
 /// (4) once a later configuration is proposed, this replica appends no entry of an earlier one,
-///     commits none as the tail, and answers no read.
+///     commits none as the tail, and answers no read. Held by: assert in append(), take_next(),
+///     commit_what_all_have(); client_receive() in cli/sim/chain_clients.cpp.
 class chain {
 public:
   /// `committed`: index of the state that the caller holds. `complete`: whether members of this

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 namespace troupe {
@@ -29,7 +30,10 @@ void clock_table::list(const std::vector<clock_entry>& workers,
     const auto present = listed.find(worker);
     if (present == listed.end() || present->second.incarnation != old.incarnation)
       remember_departed(worker, old.incarnation);
+    else
+      assert(present->second.clock >= old.clock && present->second.state >= old.state);
   }
+  assert(listed.size() <= workers.size());
   entries_ = std::move(listed);
   if (promised)
     promise(*promised);
@@ -39,6 +43,7 @@ void clock_table::promise(std::uint64_t clock) {
   for (auto& [worker, x] : entries_) {
     if (x.state != standing::unheard || !x.admitting)
       continue;
+    assert(x.clock == 0);
     x.clock = clock;
     x.state = standing::promised;
   }

@@ -24,10 +24,12 @@ constexpr std::uint64_t unbound_clock = ~std::uint64_t{0};
 ///     listed, known == true  --> unheard  --first push or pull--> heard
 ///
 /// Invariants:
-/// (1) only listed workers have an entry, one each: list() replaces the whole table.
+/// (1) only listed workers have an entry, one each: list() replaces the whole table. Held by:
+///     assert in list().
 /// (2) an entry's clock never falls while its incarnation stays listed: list() and advance() take
-///     maxima.
-/// (3) a promise is fixed when it is made: list() makes one only for entries without a clock.
+///     maxima. Held by: assert in list().
+/// (3) a promise is fixed when it is made: list() makes one only for entries without a clock. Held
+///     by: assert in promise().
 class clock_table {
 public:
   /// Replaces the list of workers. A worker with known == false is being admitted and may start at

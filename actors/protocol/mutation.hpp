@@ -156,8 +156,7 @@ struct mutation_entry {
 inline constexpr std::array mutations{
   mutation_entry{mutation::append_unchecked, "append_unchecked"},
   mutation_entry{mutation::append_over_a_gap, "append_over_a_gap"},
-  mutation_entry{mutation::append_while_sealed, "append_while_sealed",
-                 "the entry lies in the sender's log as well, and only the tail makes it final"},
+  mutation_entry{mutation::append_while_sealed, "append_while_sealed"},
   mutation_entry{mutation::commit_at_once, "commit_at_once"},
   mutation_entry{
     mutation::commit_while_sealed, "commit_while_sealed",
@@ -176,8 +175,7 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::stall_unreported, "stall_unreported"},
   mutation_entry{
     mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
-  mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal",
-                 "all but the joiner are old members, and the joiner has nothing to stop doing"},
+  mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
   mutation_entry{
     mutation::activate_incomplete, "activate_incomplete",

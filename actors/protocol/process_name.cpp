@@ -8,14 +8,9 @@
 namespace troupe {
 
 std::string to_string(const process_name& who) {
-  const auto number = " " + std::to_string(who.index);
-  switch (who.role) {
-  case role::coordinator: return who.index == 0 ? "coordinator" : "coordinator" + number;
-  case role::server: return "server" + number;
-  case role::worker: return "worker" + number;
-  case role::observer: return "launcher" + number;
-  }
-  return "unknown";
+  const auto& row = traits_of(who.role);
+  const bool has_number = !row.leads_job || who.index != 0;
+  return std::string{row.process} + (has_number ? " " + std::to_string(who.index) : "");
 }
 
 std::string list_of(const std::vector<std::string>& names) {

@@ -13,13 +13,15 @@ namespace troupe {
 
 /// One process of the job, in any incarnation.
 struct process_name {
-  troupe::role role = role::worker;
+  troupe::role role = {};
   std::uint32_t index = 0;
 
   auto operator<=>(const process_name&) const = default;
 };
 
 inline process_name process_of(const member_id& who) { return {who.role, who.index}; }
+inline process_name process_of(server_id who) { return process_of(member_of(who)); }
+inline process_name process_of(worker_id who) { return process_of(member_of(who)); }
 
 /// The nodes of a graph, and the role of their processes: "worker", "server" or "launcher".
 using node_roles = std::vector<std::pair<std::string, std::string>>;

@@ -459,10 +459,10 @@ failure block_store::not_finite(std::span<const push_request* const> pushes, con
                               + " gradients is not finite: " + element_name(where.table, element)};
 }
 
-/// Drops the values from before the last step, because a bsp step begins.
+/// Drops the values from before the last step, because the step of a clock begins.
 void block_store::drop_previous(const apply_effect& effect) {
   for (const table_id table : effect.tables) {
-    if (spec(table).sync.mode != consistency_mode::bsp)
+    if (!spec(table).sync.traits().clock_updates)
       continue;
     auto& blocks = tables_[table.value];
     for (std::uint64_t i = 0; i < blocks.size(); ++i) {
@@ -479,7 +479,7 @@ void block_store::publish(std::vector<successor> fresh) {
     // A gradient of zeros, as of inputs that never occur, changes no value.
     const bool changed =
       std::memcmp(at.values.get(), next.values.get(), at.count * sizeof(float)) != 0;
-    if (spec(next.table).sync.mode == consistency_mode::bsp) {
+    if (spec(next.table).sync.traits().clock_updates) {
       at.previous = std::move(at.values);
       at.previous_stamp = at.stamp;
     }

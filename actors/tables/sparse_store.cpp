@@ -72,7 +72,7 @@ sparse_store::sparse_store(const job_spec& job, const std::vector<partition_id>&
       continue;
     table& made = tables_[i];
     made.layout = std::make_unique<row_layout>(job_, table_id{i}, memory_);
-    made.is_bsp = job_.tables[i].sync.mode == consistency_mode::bsp;
+    made.keeps_previous = job_.tables[i].sync.traits().clock_updates;
     made.parts.resize(job_.partitions);
     for (const partition_id p : partitions)
       made.parts[p.value].emplace(*made.layout, load_max_of(p, job_.partitions));
@@ -313,7 +313,7 @@ void sparse_store::forget_previous(const apply_effect& effect, table_id id) cons
 /// stepped.
 void sparse_store::step(const apply_effect& effect) {
   for (const table_id id : effect.tables)
-    if (tables_[id.value].is_bsp)
+    if (tables_[id.value].keeps_previous)
       forget_previous(effect, id);
   std::array<batch, ring_size> ring;
   for (const sum& what : sums_) {
@@ -365,7 +365,7 @@ void sparse_store::step(const table& of, const sum& what, std::size_t first, bat
   if (layout.has_steps)
     for (std::size_t i = 0; i < rows.count; ++i)
       steps[i] = ++*rows.steps[i];
-  if (of.is_bsp)
+  if (of.keeps_previous)
     for (std::size_t i = 0; i < rows.count; ++i) {
       part& owner = part_of(of, rows.hashes[i]);
       owner.changed.find_or_add(what.keys[first + i], rows.hashes[i]);

@@ -87,12 +87,12 @@ private:
         : rows(layout, load_max), changed(layout.pool) {}
 
     row_table rows;
-    key_index changed;           ///< bsp: keys of the rows that the last step changed.
+    key_index changed; ///< With keeps_previous: keys of the rows that the last step changed.
     std::vector<float> previous; ///< Values of these rows before that step.
   };
   struct table {
     std::unique_ptr<row_layout> layout; ///< Null: dense.
-    bool is_bsp = false;
+    bool keeps_previous = false;        ///< Its updates are clocks.
     /// One for each partition; nullopt if it is elsewhere.
     mutable std::vector<std::optional<part>> parts;
   };

@@ -23,8 +23,9 @@ std::string title(const trace_entry& x, std::size_t chain) {
 
 replay::replay(job_spec job, const trainer_factory& make, const server_functions& functions,
                given_values given)
-    : job_(std::move(job)), functions_(functions), given_(std::move(given)), is_bsp_(any_bsp(job_)),
-      computer_(job_, make), known_(empty_cache(job_)), chains_(job_.shard_count()) {
+    : job_(std::move(job)), functions_(functions), given_(std::move(given)),
+      by_clocks_(goes_by_clocks(job_)), computer_(job_, make), known_(empty_cache(job_)),
+      chains_(job_.shard_count()) {
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
     all_tables_.push_back({i});
   view_.config = {1};
@@ -105,7 +106,7 @@ replay::open_gradient& replay::gradient_of(const trace_entry& record) {
     found.step = {record.worker, record.incarnation, {}, record.batch, record.clock};
     found.bases.resize(chains_.size());
     // All workers read the same version in a clock, so no record of the read is needed.
-    if (is_bsp_)
+    if (by_clocks_)
       std::ranges::fill(found.bases, bsp_clock(job_, record.batch));
   }
   return found;
@@ -341,7 +342,7 @@ result<bool> replay::step(std::size_t at) {
   for (const auto* const part : parts)
     pushes.push_back(part->get());
   const auto staleness =
-    is_bsp_ || chain.version < record.base_version ? 0 : chain.version - record.base_version;
+    by_clocks_ || chain.version < record.base_version ? 0 : chain.version - record.base_version;
   if (auto done = chain.values->apply({all_tables_, {}, staleness, pushes.size()}, pushes); !done)
     return failure{done.error().code, title(record, at) + ": " + done.error().text};
   for (auto* const part : parts)

@@ -97,12 +97,12 @@ private:
   job_spec job_;
   server_functions functions_;
   given_values given_;
-  bool is_bsp_;
+  bool by_clocks_;
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;
   pure_path path_;
   std::uint64_t next_token_ = 1; ///< Of path_.
-  cached_ptr known_; ///< The frozen tables, which no gradient needs to read.
+  cached_ptr known_;             ///< The frozen tables, which no gradient needs to read.
   std::vector<table_id> all_tables_;
   troupe::view view_;
   std::vector<chain_state> chains_;

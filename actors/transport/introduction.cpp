@@ -1,7 +1,5 @@
 #include "actors/transport/introduction.hpp"
 
-#include "actors/transport/streams/role_names.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -13,7 +11,13 @@ namespace {
 failure unproved(const char* claim, const char* proof, const hello& peer,
                  const std::vector<role>& proved) {
   return {errc::untrusted,
-          std::string{claim} + role_name(peer.from.role) + proof + names_of(proved)};
+          std::string{claim}.append(traits_of(peer.from.role).name) + proof + names_of(proved)};
+}
+
+failure no_link_with(role peer, role self) {
+  return {errc::untrusted, std::string{"has the role "}.append(traits_of(peer).name)
+                             + ", which has no links with the role "
+                             + std::string{traits_of(self).name}};
 }
 
 /// Returns the first server function whose results differ; empty if all that both know agree.
@@ -55,10 +59,12 @@ introduction::rejection_for(const hello& self, const hello& peer,
                             const std::optional<std::vector<role>>& proved) {
   if (const auto here = rejection_of(self, peer))
     return peer_rejection{*here, *rejection_of(peer, self)};
+  if (const role mine = self.from.role, theirs = peer.from.role; !may_have_link(mine, theirs))
+    return peer_rejection{no_link_with(theirs, mine), no_link_with(mine, theirs)};
   if (const auto differs = function_that_differs(self, peer); !differs.empty())
     return peer_rejection{
       {errc::version_mismatch, differs},
-      {errc::version_mismatch, "found that " + std::string{role_name(peer.from.role)} + " "
+      {errc::version_mismatch, "found that " + std::string{traits_of(peer.from.role).name} + " "
                                  + std::to_string(peer.from.index) + " " + differs}};
   if (proved && std::ranges::find(*proved, peer.from.role) == proved->end())
     return peer_rejection{

@@ -4,7 +4,7 @@
 //
 // Ranks are processes of this host. arena: links as they are by default on one host. tcp: links as
 // between hosts.
-#include "actors/graph/allreduce/link_communicator.hpp"
+#include "actors/graph/ranks/link_communicator.hpp"
 #include "bench/all_reduce/all_reduce_loop.hpp"
 #include "bench/all_reduce/all_reduce_processes.hpp"
 #include "serialization/wire.hpp"

@@ -43,7 +43,7 @@ void train(const job_spec& job, local_server& server, std::uint64_t from, std::u
       batches.push_back({clock * job.workers + i});
     std::ranges::shuffle(batches, dice);
     for (const auto batch : batches)
-      if (any_bsp(job) || dice() % 6 != 0)
+      if (goes_by_clocks(job) || dice() % 6 != 0)
         server.push(batch);
   }
 }
@@ -182,7 +182,7 @@ restore_figures restore(const kind& tables, std::uint32_t servers, std::uint32_t
   truth known;
   known.at_cut = images_of(running);
   known.parameters = parameters_of(job, running);
-  known.clocks = any_bsp(job) ? second_clocks : 0;
+  known.clocks = goes_by_clocks(job) ? second_clocks : 0;
   const auto whole = commit_cut(home.path(), job, number, running, writers);
   for (const auto& part : whole.parts)
     for (const auto& file : part.files) {

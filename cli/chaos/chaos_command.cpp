@@ -104,9 +104,9 @@ void check(const chaos_options& options) {
   const auto sync = parse_consistency(options.sync);
   if (!sync)
     wrong("--sync", sync.error().text);
-  if (sync->mode == consistency_mode::hogwild)
-    wrong("--sync", "hogwild is one process: bsp, ssp:S or asp");
-  if (sync->mode == consistency_mode::bsp && !std::has_single_bit(options.faults.workers))
+  if (sync->traits().one_memory)
+    wrong("--sync", options.sync + " is one process: " + mode_choices({}, true));
+  if (sync->traits().clock_updates && !std::has_single_bit(options.faults.workers))
     wrong("--workers", "a mean of bsp is exact only of 1, 2, 4, 8, ... workers");
   if (kinds_of(options.faults).empty())
     throw CLI::RequiredError{"one of --kill, --stop, --partition, --full-disk, --flip"};
@@ -332,7 +332,7 @@ void declare_job(CLI::App& words, chaos_options& options) {
   words.add_option("--workers", options.faults.workers, "Workers")
     ->check(between(1, 64))
     ->capture_default_str();
-  words.add_option("--sync", options.sync, "bsp, ssp:S or asp")->capture_default_str();
+  words.add_option("--sync", options.sync, mode_choices({}, true))->capture_default_str();
   words.add_option("--graph", options.graph, "Graph of count_batches")
     ->check(CLI::IsMember(
       std::vector<std::string>{"plain", "stage", "raw", "faults", "own-store", "codec"}))

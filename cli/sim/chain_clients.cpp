@@ -123,7 +123,7 @@ void chain_world::coordinator_tick() {
 
 void chain_world::client_tick(client& who) {
   const auto id = client_id(who.index);
-  const auto to_server = [](std::uint32_t index) { return member_id{role::server, index, {}}; };
+  const auto to_server = [](std::uint32_t index) { return member_of(server_id{index}); };
   for (int i = 0; i < 3 && !quiet_ && who.pushes.size() < pushes_in_flight_max_ && chance(0.5);
        ++i) {
     who.pushes[who.next_batch] = {};

@@ -14,7 +14,7 @@ void chain_world::start_server(std::uint32_t index) {
   auto& slot = servers_[index];
   // The contents of its disk, if the disk survived.
   const bool has_disk = chance(0.5);
-  auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
+  auto fresh = std::make_unique<server>(member_of(server_id{index}, {++incarnations_}),
                                         has_disk ? slot->decide.generation() : generation_id{},
                                         has_disk ? slot->applied : std::vector<entry>{}, false);
   fresh->rate = slot->rate;

@@ -43,7 +43,7 @@ chain_world::chain_world(std::uint64_t seed, bool no_faults, trace_function trac
   pushes_in_flight_max_ = pick(1, 24);
   const auto initial_members = pick(replica_count - 1, server_count);
   for (std::uint32_t i = 0; i < server_count; ++i) {
-    const member_id id{role::server, i, {++incarnations_}};
+    const auto id = member_of(server_id{i}, {++incarnations_});
     auto made = std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, false);
     made->rate = pick_rate();
     made->alive = i < initial_members;

@@ -43,7 +43,7 @@ public:
   using tally = chain_tally;
   static constexpr std::string_view name = "chain";
   /// All histories are of one kind.
-  static constexpr std::array<const char*, 1> kinds{"histories"};
+  static constexpr std::array<std::string_view, 1> kinds{"histories"};
   static const std::vector<minimum<tally>> minima;
 
   /// `no_faults`: without faults.

@@ -26,7 +26,7 @@ inline constexpr std::size_t log_max = 4; ///< Entries; above it a tail waits fo
 
 inline const member_id coordinator_id{role::coordinator, 0, {1}};
 
-inline member_id client_id(std::uint32_t index) { return {role::worker, index, {1}}; }
+inline member_id client_id(std::uint32_t index) { return member_of(worker_id{index}, {1}); }
 
 /// Returns the place of a member: servers by index, then clients, then the coordinator.
 inline std::uint32_t chain_place_of(const member_id& who) {

@@ -138,20 +138,21 @@ bool show(const outcome<World>& all) {
   bool enough = true;
   if (World::kinds.size() > 1) {
     fmt::print("  {:24}", "");
-    for (const char* kind : World::kinds)
+    for (const auto kind : World::kinds)
       fmt::print(" {:>12}", kind);
     fmt::print("\n");
   }
-  for (const auto& [what, count, each, but_in] : World::minima) {
+  for (const auto& [what, count, each, happens_in] : World::minima) {
     fmt::print("  {:24}", what);
     bool too_few = false;
     for (std::size_t i = 0; i < all.kinds.size(); ++i) {
       const auto& kind = all.kinds[i];
       const auto found = kind.counts.*count;
       fmt::print(" {:>12}", found);
-      too_few = too_few
-                || (kind.histories >= histories_for_minima && but_in != World::kinds[i]
-                    && is_too_few(found, each * static_cast<double>(kind.histories)));
+      too_few =
+        too_few
+        || (kind.histories >= histories_for_minima && (happens_in == nullptr || happens_in(i))
+            && is_too_few(found, each * static_cast<double>(kind.histories)));
     }
     fmt::print("{}\n", too_few ? fmt::format("  too few, expected {} a history", each) : "");
     enough = enough && !too_few;

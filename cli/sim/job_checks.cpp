@@ -61,7 +61,7 @@ bool job_world::may_be_lost(shard_id shard, const chain_config& lost, const hist
 
 void job_world::check_step(const hosted& at, const apply_effect& effect) {
   require(effect.skip.empty(), "exactly once: partitions of a shard differ");
-  if (mode() != consistency_mode::bsp || is_durable())
+  if (!mode().clock_updates || is_durable())
     return;
   // Chains of one generation of a bsp job have begun at the same clock.
   const auto& mine = histories_.at({at.host.shard(), at.host.generation()});
@@ -100,12 +100,12 @@ void job_world::check_answer(server& by, const hosted& at, const part_in_flight&
   else
     require(given >= asked.told || (!has_lease && at.host.generation() < asked.told.first),
             "reads: a head's answer is older than what heads had told anyone");
-  if (mode() == consistency_mode::bsp)
+  if (mode().clock_updates)
     require(clocks_of(at.values.applied) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
   const auto& newest = newest_of(persisted_.chains[at.host.shard().value]);
   const bool is_over = !has_lease && newest.generation != at.host.generation();
-  if (mode() == consistency_mode::ssp && !is_over)
+  if (mode().bounded_lead && !is_over)
     check_staleness(by, at, what.step.clock);
 }
 
@@ -193,7 +193,7 @@ void job_world::check_parts(const storage::manifest& what) {
   for (const auto& part : what.parts) {
     require(part.checkpoint == what.checkpoint && parts.contains(part.shard),
             "one cut: a part is of another checkpoint");
-    if (mode() == consistency_mode::bsp)
+    if (mode().clock_updates)
       require(clocks_of(parts.at(part.shard).applied) == what.clock,
               "one cut: parts of a bsp checkpoint were cut at different clocks");
   }
@@ -228,8 +228,10 @@ void job_world::check_finished() {
 void job_world::check_stopped() {
   const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
                                    [](const auto& x) { return x.second.committed; });
-  if (newest == checkpoints_.rend() || newest->first <= before_stop_ || *stop_at_ < faults_end_
-      || mode() == consistency_mode::bsp)
+  const bool was_asked =
+    stop_at_ && *stop_at_ >= faults_end_; // Else it finished between two looks.
+  if (newest == checkpoints_.rend() || newest->first <= before_stop_ || !was_asked
+      || mode().clock_updates)
     return;
   ++tally_.stops;
   for (const auto& [shard, part] : newest->second.parts) {

@@ -15,8 +15,7 @@ void job_world::check_desired(const desired_state& what) {
           "one coordinator: two of them speak in one term");
   if (const auto* mine = std::get_if<desired_server>(&what.body))
     check_desired(*mine);
-  else if (const auto* work = std::get_if<desired_worker>(&what.body);
-           work != nullptr && what.to.role == role::worker)
+  else if (const auto* work = std::get_if<desired_worker>(&what.body))
     check_leases(what.to, what.stop ? desired_worker{} : *work);
   else if (const auto* shown = std::get_if<job_status>(&what.body))
     check_evictions(*shown);
@@ -25,7 +24,7 @@ void job_world::check_desired(const desired_state& what) {
 /// Marks workers that no chain waits for: the bound of ssp does not hold for them.
 void job_world::check_desired(const desired_server& what) {
   for (const auto& one : what.workers) {
-    auto* const whom = find_worker({role::worker, one.worker.value, one.incarnation});
+    auto* const whom = find_worker(member_of(one.worker, one.incarnation));
     if (whom != nullptr && one.clock == unbound_clock)
       whom->was_given_up = true;
   }
@@ -43,7 +42,7 @@ void job_world::check_desired(const desired_server& what) {
 /// Checks that a lease id means one lease, which may get shorter. A stopped bsp job that cuts again
 /// at a later clock shows more of a lease.
 void job_world::check_leases(const member_id& to, const desired_worker& what) {
-  const bool may_grow = stop_at_ && mode() == consistency_mode::bsp;
+  const bool may_grow = stop_at_ && mode().clock_updates;
   for (const auto& one : what.leases) {
     const auto [known, unused] = leases_seen_.try_emplace(one.id, one, to);
     auto& [whole, holder] = known->second;
@@ -150,7 +149,7 @@ void job_world::check_records(const storage::coordinator_state& before,
       one_was_lost = true;
   }
   // In bsp all chains go back for one.
-  require(without_need.empty() || (mode() == consistency_mode::bsp && one_was_lost),
+  require(without_need.empty() || (mode().clock_updates && one_was_lost),
           "lost: a chain goes back though one of its servers lives");
 }
 

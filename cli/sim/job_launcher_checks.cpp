@@ -46,8 +46,8 @@ void job_world::check_kill(const launcher& by, process_name who) const {
           "kills: a process is killed before it could end by itself");
 }
 
-/// Checks that the report has the user's request to stop, and the newest deaths, each once: those of
-/// processes that were not told to end.
+/// Checks that the report has the user's request to stop, and the newest deaths, each once: those
+/// of processes that were not told to end.
 void job_world::check_report(const launcher& by) const {
   const auto& report = by.decides.report();
   require(report.stop == by.stop_asked, "stop: the user's request is not reported");

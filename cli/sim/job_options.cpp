@@ -49,14 +49,15 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   table_spec table;
   table.name = "w";
   table.shape = {std::uint64_t{job.partitions} * 4096};
-  constexpr std::array modes{consistency_mode::bsp, consistency_mode::ssp, consistency_mode::asp};
-  table.sync.mode = modes[pick(0, 2)];
-  table.sync.staleness_clocks = table.sync.mode == consistency_mode::ssp ? pick(0, 3) : 0;
+  const auto& mode =
+    simulated_modes[pick(0, static_cast<std::uint32_t>(simulated_modes.size() - 1))];
+  table.sync.mode = mode.mode;
+  table.sync.staleness_clocks = mode.has_slack ? pick(0, 3) : 0;
   job.tables = {table};
   const bool has_slow = one_of(3);
   job.workers = has_slow ? pick(5, 7) : pick(1, 4);
   what.slow_workers = has_slow ? 1 : 0;
-  const bool has_spares = table.sync.mode == consistency_mode::bsp && one_of(has_slow ? 2 : 4);
+  const bool has_spares = mode.clock_updates && one_of(has_slow ? 2 : 4);
   job.backup_workers = has_spares ? pick(1, 2) : 0;
   job.batch_samples = 1;
   job.epochs = pick(1, 3);
@@ -65,7 +66,7 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   what.spare_servers = one_of(2) ? pick(1, 2) : 0;
   what.lease_batches = pick(1, 20);
   what.checkpoint_clocks = one_of(3) ? pick(1, 20) : 0;
-  what.pulls_ahead = table.sync.mode == consistency_mode::asp ? pick(0, 2) : 0;
+  what.pulls_ahead = mode.pulls_wait() ? 0 : pick(0, 2);
   what.reads = one_of(2) ? read_target::any : read_target::head;
   what.resume = !no_faults && one_of(6);
   draw_processes(random, what);

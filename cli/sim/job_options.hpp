@@ -6,6 +6,8 @@
 #include "actors/protocol/worker/router.hpp"
 #include "serialization/job.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -13,13 +15,21 @@
 
 namespace troupe::sim {
 
+/// The modes of simulated jobs: all that have servers.
+inline constexpr auto simulated_modes = [] {
+  constexpr auto has_servers = [](const mode_traits& x) { return !x.one_memory; };
+  std::array<mode_traits, std::ranges::count_if(mode_rows, has_servers)> made{};
+  std::ranges::copy_if(mode_rows, made.begin(), has_servers);
+  return made;
+}();
+
 struct job_options {
   job_spec job;
   std::uint32_t slow_workers = 0;  ///< Watched by a detector 20 times as hasty as others.
   std::uint32_t spare_servers = 0; ///< Servers that may be added.
   std::uint32_t lease_batches = 8;
   std::uint64_t checkpoint_clocks = 0;
-  std::uint32_t pulls_ahead = 0; ///< asp: batches whose values are pulled while one is computed.
+  std::uint32_t pulls_ahead = 0; ///< Batches whose values are pulled while one is computed.
   read_target reads = read_target::head;
   std::uint32_t workers_per_process = 1; ///< Workers of one process share a reducer.
   std::chrono::milliseconds reduce_wait{100};

@@ -114,14 +114,14 @@ void job_world::end_worker(const member_id& who, const std::optional<failure>& w
 
 void job_world::end_worker_process(const member_id& who, const std::optional<failure>& why) {
   if (find_worker_process(who) != nullptr)
-    gone({role::worker, who.index}, why);
+    gone(home_of(who), why);
 }
 
 std::vector<member_id> job_world::take_down_workers(std::uint32_t first) {
   const auto home = worker_processes_.extract(first / options_.workers_per_process);
   std::vector<member_id> all;
   for (const auto index : group_of(first)) {
-    all.push_back({role::worker, index, {home.mapped()->first.value + (index - first)}});
+    all.push_back(member_of(worker_id{index}, {home.mapped()->first.value + (index - first)}));
     workers_.erase(index);
   }
   return all;

@@ -64,17 +64,15 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, host_eff
   }
 }
 
-void job_world::run(server& by, hosted& at, receipt_effect& effect, host_effects&) {
-  answer(by, at, effect.request, reply{effect.pushed, std::nullopt});
-}
-
-void job_world::run(server& by, hosted& at, read_effect& effect, host_effects&) {
+void job_world::run(server& by, hosted& at, reply_effect& effect, host_effects&) {
+  if (!effect.read)
+    return answer(by, at, effect.request, reply{effect.pushed, std::nullopt});
   require(at.gathered.empty(), "reads: an answer lacks steps of its version");
-  check_answer(by, at, at.requests.at(effect.request).asked, effect.version);
+  check_answer(by, at, at.requests.at(effect.request).asked, effect.read->version);
   ++tally_.answered;
   pull_reply brought;
-  brought.version = effect.version;
-  for (const auto& where : effect.what.ranges)
+  brought.version = effect.read->version;
+  for (const auto& where : effect.read->what.ranges)
     brought.pieces.push_back({where, nullptr});
   answer(by, at, effect.request, reply{effect.pushed, std::move(brought)});
 }
@@ -82,11 +80,6 @@ void job_world::run(server& by, hosted& at, read_effect& effect, host_effects&) 
 void job_world::run(server& by, hosted& at, refuse_effect& effect, host_effects&) {
   tally_.sum_not_applicable += effect.why.code == errc::sum_not_applicable ? 1 : 0;
   answer(by, at, effect.request, std::move(effect.why));
-}
-
-void job_world::run(server& by, hosted& at, refuse_all_effect& effect, host_effects&) {
-  for (const auto& [unused, open] : std::exchange(at.requests, {}))
-    send_answer(by, open.from, open.asked, at.host.generation(), effect.why);
 }
 
 // -- steps --------------------------------------------------------------------------------------
@@ -102,22 +95,19 @@ void job_world::decide(server& by, hosted& at, const std::function<void(host_eff
 
 void job_world::run(server& by, hosted& at, step_effect& effect, host_effects& more) {
   check_step(at, effect.what);
-  at.values.apply(effect.pushes);
-  at.host.applied(local(by), more);
-  ++tally_.applied;
-  check_applied(at, at.host.state()->version());
-}
-
-void job_world::run(server& by, hosted& at, gather_effect& effect, host_effects& more) {
-  check_step(at, effect.what);
-  if (at.gathered.empty())
+  if (effect.is_gathered && at.gathered.empty())
     later(by, at, now_ + pick_ms(0, gathering_ms_max), [this](server& mine, hosted& here) {
       decide(mine, here,
              [&](host_effects& effects) { here.host.end_gathering(local(mine), effects); });
     });
-  at.gathered.push_back({std::move(effect.push), at.host.state()->version() + 1});
+  if (effect.is_gathered)
+    at.gathered.push_back({std::move(effect.pushes.front()), at.host.state()->version() + 1});
+  else
+    at.values.apply(effect.pushes);
   at.host.applied(local(by), more);
   ++tally_.applied;
+  if (!effect.is_gathered)
+    check_applied(at, at.host.state()->version());
 }
 
 void job_world::run(server&, hosted& at, apply_gathered_effect&, host_effects&) {

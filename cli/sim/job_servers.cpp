@@ -37,7 +37,7 @@ void job_world::act(server& by) {
 void job_world::hosted::list_workers(const desired_server& what) {
   const auto before = std::exchange(unbound, {});
   for (const auto& one : what.workers) {
-    const member_id who{role::worker, one.worker.value, one.incarnation};
+    const auto who = member_of(one.worker, one.incarnation);
     if (one.clock == unbound_clock || (host.state() != nullptr && before.contains(who)))
       unbound.insert(who);
   }
@@ -94,7 +94,7 @@ void job_world::run(server&, hosted& at, begin_generation_effect&, host_effects&
   at.list_workers(at.host.desired());
 }
 
-void job_world::run(server& by, hosted& at, fill_effect& effect, host_effects&) {
+void job_world::fill(server& by, hosted& at, const load_effect& effect) {
   later(by, at, now_ + pick_ms(5, 80), [this, effect](server& mine, hosted& here) {
     if (!here.host.awaits_load(effect.load))
       return;
@@ -107,7 +107,9 @@ void job_world::run(server& by, hosted& at, fill_effect& effect, host_effects&) 
   });
 }
 
-void job_world::run(server& by, hosted& at, restore_effect& effect, host_effects&) {
+void job_world::run(server& by, hosted& at, load_effect& effect, host_effects&) {
+  if (effect.checkpoint == 0)
+    return fill(by, at, effect);
   later(by, at, disk_time(by), [this, effect](server& mine, hosted& here) {
     if (!here.host.awaits_load(effect.load))
       return;
@@ -154,7 +156,7 @@ std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) 
       if (entry)
         all.insert_or_assign(index, *entry);
       else
-        all.erase(all.upper_bound(index), all.end());
+        all.erase(all.lower_bound(index), all.end());
     }
   std::vector<log_entry> in_order;
   for (auto& [unused, entry] : all)
@@ -171,19 +173,17 @@ void job_world::loaded(server& by, hosted& at, std::uint64_t load, value_image i
   });
 }
 
-void job_world::run(server& by, hosted& at, adopt_effect&, host_effects&) {
+void job_world::run(server& by, hosted& at, settle_loaded_effect& effect, host_effects&) {
   const auto image = std::exchange(at.loaded, {});
+  const bool is_copy = std::exchange(at.is_copy, false);
+  if (!effect.is_adopted)
+    return;
   at.values = image;
   at.values.partitions.clear();
-  if (!std::exchange(at.is_copy, false))
+  if (!is_copy)
     return check_beginning(by, at, image);
   ++tally_.copies;
   check_applied(at, at.host.state()->version());
-}
-
-void job_world::run(server&, hosted& at, drop_copy_effect&, host_effects&) {
-  at.loaded = {};
-  at.is_copy = false;
 }
 
 // -- disks --------------------------------------------------------------------------------------
@@ -260,18 +260,12 @@ void job_world::saved(server& by, hosted& at, const save_id& id, const value_ima
 }
 
 void job_world::run(server& by, hosted& at, write_effect& effect, host_effects& more) {
-  if (job().replicas > 1 && !quiet_ && chance(part_failure_ * log_share)) {
+  if (effect.entry && job().replicas > 1 && !quiet_ && chance(part_failure_ * log_share)) {
     ++tally_.logs_broken;
     return at.host.written(failure{errc::io_failed, std::string{broken_words}}, local(by), more);
   }
   auto& disk = disk_of(by, at);
   disk.logs[disk.newest].emplace_back(effect.index, std::move(effect.entry));
-  at.host.written({}, local(by), more);
-}
-
-void job_world::run(server& by, hosted& at, take_back_effect& effect, host_effects& more) {
-  auto& disk = disk_of(by, at);
-  disk.logs[disk.newest].emplace_back(effect.last, std::nullopt);
   at.host.written({}, local(by), more);
 }
 

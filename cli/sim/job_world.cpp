@@ -19,13 +19,16 @@ constexpr time_point restart_pause_elsewhere = 300ms;
 /// The end of a pause that only a kill ends.
 constexpr time_point never = 10h;
 
+bool may_read_anywhere(std::size_t kind) { return !simulated_modes[kind].bounded_lead; }
+bool has_single_pushes(std::size_t kind) { return !simulated_modes[kind].clock_updates; }
+
 } // namespace
 
 const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
   {"pulls answered", &job_tally::answered, 225},
-  {"... by any replica", &job_tally::answered_anywhere, 25, "ssp"},
+  {"... by any replica", &job_tally::answered_anywhere, 25, may_read_anywhere},
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
   {"restarts unnoticed", &job_tally::unnoticed_restarts, 0.15},
@@ -57,14 +60,14 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"workers evicted", &job_tally::evictions, 0.02},
   {"batches shared", &job_tally::shared, 0.04},
   {"histories with reducers", &job_tally::reduced, 0.2},
-  {"pushes summed", &job_tally::sums, 0.1, "bsp"},
+  {"pushes summed", &job_tally::sums, 0.1, has_single_pushes},
   {"pulls shared", &job_tally::pulls_shared, 0.1},
   {"workers left out", &job_tally::left_out, 0.1},
   {"histories with stages", &job_tally::staged, 0.2},
   {"faults of stages", &job_tally::stage_faults, 1},
-  {"pushes gathered", &job_tally::gathered, 0.5, "bsp"},
-  {"jobs stopped", &job_tally::stops, 0.01, "bsp"},
-  {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
+  {"pushes gathered", &job_tally::gathered, 0.5, has_single_pushes},
+  {"jobs stopped", &job_tally::stops, 0.01, has_single_pushes},
+  {"sums not as one", &job_tally::sum_not_applicable, 0.01, has_single_pushes},
 };
 
 job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
@@ -125,16 +128,14 @@ bool job_world::has_ended() const { return launcher_->end.has_value(); }
 // -- processes ----------------------------------------------------------------------------------
 
 job_world::process* job_world::find(const member_id& who) {
-  switch (who.role) {
-  case role::server: return find_server(who);
-  case role::worker:
-    if (auto* const one = find_worker(who))
-      return one;
-    return find_worker_process(who);
-  case role::coordinator:
-    return coordinator_ && who == coordinator_->id ? coordinator_.get() : nullptr;
-  case role::observer: break;
-  }
+  if (auto* const one = find_server(who))
+    return one;
+  if (auto* const one = find_worker(who))
+    return one;
+  if (auto* const one = find_worker_process(who))
+    return one;
+  if (coordinator_ && who == coordinator_->id)
+    return coordinator_.get();
   if (who == launcher_->id)
     return launcher_.get();
   const auto found = commands_.find(who);
@@ -223,7 +224,7 @@ incarnation_id job_world::start(process_name who) {
 
 incarnation_id job_world::start_server(std::uint32_t index) {
   auto& fresh = servers_[index] = std::make_unique<server>();
-  fresh->id = {role::server, index, next_incarnation()};
+  fresh->id = member_of(server_id{index}, next_incarnation());
   fresh->rate = pick_rate();
   if (is_traced())
     note(full_name(fresh->id) + " starts");
@@ -238,7 +239,7 @@ incarnation_id job_world::start_workers(std::uint32_t first) {
   home = std::make_unique<worker_process>(options_, incarnations_ + 1);
   home->first = next_incarnation();
   incarnations_ += all.size() - 1;
-  home->id = {role::worker, first, next_incarnation()};
+  home->id = member_of(worker_id{first}, next_incarnation());
   home->rate = pick_rate();
   for (const auto index : all)
     start_worker(*home, index);
@@ -247,7 +248,7 @@ incarnation_id job_world::start_workers(std::uint32_t first) {
 
 void job_world::start_worker(const worker_process& home, std::uint32_t index) {
   auto& fresh = workers_[index] = std::make_unique<worker>(options_);
-  fresh->id = {role::worker, index, {home.first.value + (index - home.id.index)}};
+  fresh->id = member_of(worker_id{index}, {home.first.value + (index - home.id.index)});
   fresh->rate = home.rate;
   fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));
   fresh->idle_since = local(*fresh);

@@ -16,6 +16,7 @@
 #include "actors/protocol/worker/request_window.hpp"
 #include "actors/protocol/worker/router.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +57,12 @@ class job_world : public world {
 public:
   using tally = job_tally;
   static constexpr std::string_view name = "job";
-  static constexpr std::array<const char*, 3> kinds{"bsp", "ssp", "asp"};
+  /// The modes of the tables.
+  static constexpr auto kinds = [] {
+    std::array<std::string_view, simulated_modes.size()> names;
+    std::ranges::transform(simulated_modes, names.begin(), &mode_traits::name);
+    return names;
+  }();
   static const std::vector<minimum<tally>> minima;
 
   explicit job_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
@@ -65,7 +71,10 @@ public:
   /// Runs the history. Throws violation.
   void run();
   const tally& counted() const { return tally_; }
-  std::size_t kind() const { return static_cast<std::size_t>(mode()); }
+  std::size_t kind() const {
+    const auto found = std::ranges::find(simulated_modes, mode().mode, &mode_traits::mode);
+    return static_cast<std::size_t>(found - simulated_modes.begin());
+  }
 
 private:
   struct process;
@@ -85,7 +94,7 @@ private:
                                     std::shared_ptr<const state_copy>>;
   using outcome = std::variant<reply, failure>;
 
-  consistency_mode mode() const { return options_.job.tables.front().sync.mode; }
+  const mode_traits& mode() const { return job().tables.front().sync.traits(); }
   const job_spec& job() const { return options_.job; }
   bool is_durable() const { return job().durability == durability_mode::log; }
   incarnation_id next_incarnation() { return {++incarnations_}; }
@@ -171,19 +180,17 @@ private:
   void send_report(server& by);
   replica_host_options host_options_of(const server& by) const;
   void run(server& by, hosted& at, begin_generation_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, fill_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, restore_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, load_effect& effect, host_effects& more);
   void run(server& by, hosted& at, recall_effect& effect, host_effects& more);
   void run(server& by, hosted& at, replay_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, adopt_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, drop_copy_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, settle_loaded_effect& effect, host_effects& more);
   void run(server& by, hosted& at, save_effect& effect, host_effects& more);
   void run(server& by, hosted& at, write_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, take_back_effect& effect, host_effects& more);
   void run(server&, hosted&, keep_past_effect&, host_effects&) {} ///< Copies come whole.
   void run(server& by, hosted&, report_effect&, host_effects&) { send_report(by); }
   void run(server&, hosted&, workers_effect&, host_effects&) {}
   void run(server&, hosted&, note_effect&, host_effects&) {}
+  void fill(server& by, hosted& at, const load_effect& effect);
   void loaded(server& by, hosted& at, std::uint64_t load, value_image image);
   void begin_base(server& by, hosted& at, save_effect& effect);
   void end_base(server& by, hosted& at, kept_base base);
@@ -200,12 +207,9 @@ private:
                    generation_id generation, outcome what);
   void decide(server& by, hosted& at, const std::function<void(host_effects&)>& what);
   void run(server& by, hosted& at, acknowledge_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, receipt_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, read_effect& effect, host_effects& more);
+  void run(server& by, hosted& at, reply_effect& effect, host_effects& more);
   void run(server& by, hosted& at, refuse_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, refuse_all_effect& effect, host_effects& more);
   void run(server& by, hosted& at, step_effect& effect, host_effects& more);
-  void run(server& by, hosted& at, gather_effect& effect, host_effects& more);
   void run(server& by, hosted& at, apply_gathered_effect& effect, host_effects& more);
   void run(server& by, hosted& at, replica_send_effect& effect, host_effects& more);
   void run(server& by, hosted& at, ask_copy_effect& effect, host_effects& more);

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 
 namespace troupe::sim {
 
@@ -20,13 +21,16 @@ inline constexpr time_point surely_heard = 1200ms;
 
 /// Returns the place: servers, then workers, then the coordinator, then the launcher's host.
 inline std::uint32_t place_of(const member_id& who) {
-  switch (who.role) {
-  case role::server: return who.index;
-  case role::worker: return servers_simulated_max + who.index;
-  case role::coordinator: return coordinator_place;
-  case role::observer: break;
-  }
-  return launcher_place;
+  struct places {
+    std::uint32_t first;
+    bool has_one_each; ///< Else all members of the role are at one place.
+  };
+  constexpr std::array places_of_roles{places{coordinator_place, false}, places{0, true},
+                                       places{servers_simulated_max, true},
+                                       places{launcher_place, false}};
+  static_assert(places_of_roles.size() == role_rows.size());
+  const auto& mine = places_of_roles[static_cast<std::size_t>(who.role)];
+  return mine.first + (mine.has_one_each ? who.index : 0);
 }
 
 /// Rate at which log writes fail, relative to parts of checkpoints.

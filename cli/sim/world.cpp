@@ -4,6 +4,12 @@
 
 namespace troupe::sim {
 
+void assert_failed(const char* what, std::string_view file, int line, const char* function) {
+  file.remove_prefix(file.rfind('/') + 1);
+  throw violation("assert: " + std::string{what} + ", in " + function + "() at " + std::string{file}
+                  + ":" + std::to_string(line));
+}
+
 /// Does not use the C library's functions: their last bit may differ between processors.
 double world::intensity(double max) {
   const double x = std::uniform_real_distribution<>(0, 1)(random_);

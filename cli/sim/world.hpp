@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,13 +32,17 @@ inline void require(bool holds, const char* what) {
 }
 inline void require(bool holds, const std::string& what) { require(holds, what.c_str()); }
 
+/// Throws a violation for an assert that does not hold; cli/sim/asserts/cassert calls it.
+[[noreturn]] void assert_failed(const char* what, std::string_view file, int line,
+                                const char* function);
+
 /// One count of a tally, and its least average over histories if the simulator tests enough.
 template <class Tally>
 struct minimum {
   const char* what;
   std::uint64_t Tally::*count;
   double each;
-  std::string_view but_in = {}; ///< A kind that has no such event.
+  bool (*happens_in)(std::size_t kind) = nullptr; ///< Null: in each kind of history.
 };
 
 class world {

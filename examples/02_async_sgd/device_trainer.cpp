@@ -115,8 +115,7 @@ result<std::vector<device_place>> choose_places(const std::string& text, const m
     return std::vector<device_place>(1); // No worker of this host needs a device.
   auto places = find_places(*choice, text);
   const auto of_other_kind = [&](const device_place& x) { return x.kind != places->front().kind; };
-  if (places && options.sync.mode == troupe::consistency_mode::bsp
-      && std::ranges::any_of(*places, of_other_kind))
+  if (places && options.sync.traits().clock_updates && std::ranges::any_of(*places, of_other_kind))
     fmt::print(stderr,
                "--device {}: kinds of devices round differently, so where a lost worker's batch is "
                "done by another kind, a bsp run ends in other bytes\n",

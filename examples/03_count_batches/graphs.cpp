@@ -29,8 +29,7 @@ bool adds_up(const std::string& graph) { return graph == "reducer" || graph == "
 /// A sum of gradients is a power of two, the slots of a step, times a number below 2^11, the sum of
 /// 1 or 2 for each worker of a process. So it is exact in fp16 if it is not too large.
 void check_fp16(const troupe::run_options& options) {
-  const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
-  const auto slots = bsp ? options.workers.count : 1u;
+  const auto slots = options.sync.traits().clock_updates ? options.workers.count : 1u;
   if (2.0f * static_cast<float>(slots) * static_cast<float>(options.workers.per_process)
       > largest_fp16)
     throw std::invalid_argument{"--graph codec: fp16 has no numbers above 65504, and a sum of this "
@@ -62,7 +61,8 @@ troupe::run_options options_of(const settings& chosen, troupe::run_options optio
             "it has the table of the sums only: leave --factors out");
   refuse_if(graph == "device-reducer" && chosen.sparse,
             "rows of a sparse table stay on no device: leave --sparse out");
-  refuse_if(graph == "device-reducer" && options.sync.mode != troupe::consistency_mode::asp,
+  const auto& mode = options.sync.traits();
+  refuse_if(graph == "device-reducer" && (mode.pulls_wait() || mode.one_memory),
             "it is for --sync asp");
   if (adds_up(graph)) {
     auto& count = options.workers.per_process;

@@ -66,9 +66,8 @@ int main(int argc, char** argv) {
 
   return program.run(argc, argv, [&](const troupe::run_options& given) {
     const auto options = count_batches::options_of(chosen, given);
-    const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
     const schedule all{options.epochs, divided_up(chosen.samples, options.batch_samples),
-                       bsp ? options.workers.count : 1u,
+                       options.sync.traits().clock_updates ? options.workers.count : 1u,
                        chosen.sparse ? chosen.elements / count_batches::row_width : 0,
                        count_batches::has_halves(chosen.graph) ? 2.0f : 1.0f};
     check_exact(all);

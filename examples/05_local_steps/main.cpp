@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     auto store = options.store(model.tables());
     // So sgd takes over the mean of the workers' values: bsp has the mean of their differences, and
     // other modes take each difference by itself.
-    const bool has_means = options.sync.mode == troupe::consistency_mode::bsp;
+    const bool has_means = options.sync.traits().clock_updates;
     const auto rate_of_store = has_means ? 1.0f : 1.0f / static_cast<float>(options.workers.count);
     if (!options.given.contains("--lr"))
       for (auto& table : store.tables())

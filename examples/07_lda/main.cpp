@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   program.function("blend/1", {blend});
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
-    if (options.workers.per_process > 1 && options.sync.mode != troupe::consistency_mode::bsp)
+    if (options.workers.per_process > 1 && !options.sync.traits().clock_updates)
       throw std::invalid_argument{"--workers-per-process adds up targets, of which only bsp takes "
                                   "the mean: leave it out"};
     const auto all =

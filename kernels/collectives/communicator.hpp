@@ -1,5 +1,5 @@
 // How the ranks of a job add up their numbers: one interface, with shared memory of a host below it
-// (shared_communicator) or links between processes (actors/graph/allreduce/link_communicator).
+// (shared_communicator) or links between processes (actors/graph/ranks/link_communicator).
 //
 //   begin(parts) ... ready(2) ... ready(1) ... finish()     the first part is the most urgent
 //

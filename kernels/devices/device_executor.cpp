@@ -12,7 +12,7 @@ namespace troupe {
 
 result<device_executor> device_executor::make(device_platform& on, kernels::schedule plan,
                                               std::vector<std::uint32_t> devices, std::size_t count,
-                                              allreduce_options options) {
+                                              device_executor_options options) {
   if (devices.size() != plan.devices || devices.empty() || options.streams == 0)
     return {errc::invalid_argument,
             fmt::format("a schedule of {} devices cannot run on {}", plan.devices, devices.size())};

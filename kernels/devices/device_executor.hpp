@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-struct allreduce_options {
+struct device_executor_options {
   /// Streams of each place. A step works on stream (chunk mod `streams`) of its receiver. With more
   /// streams a chunk is added while the next one arrives. Changes no result.
   std::uint32_t streams = 2;
@@ -28,7 +28,7 @@ public:
   /// other devices.
   static result<device_executor> make(device_platform& on, kernels::schedule plan,
                                       std::vector<std::uint32_t> devices, std::size_t count,
-                                      allreduce_options options = {});
+                                      device_executor_options options = {});
 
   /// Adds up; complete when it returns. Shapes: one buffer f32[count] for each device, on it.
   /// Requires: the buffers are complete, their streams were waited for. Errors: device_failed; the

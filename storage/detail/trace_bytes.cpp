@@ -77,8 +77,7 @@ result<trace_header> take_trace_header(std::string_view& bytes) {
   header.shard.value = reader.little<std::uint32_t>();
   header.generation.value = reader.little<std::uint64_t>();
   header.base_checkpoint = reader.little<std::uint64_t>();
-  header.server.role = role::server;
-  header.server.index = reader.little<std::uint32_t>();
+  header.server = member_of(server_id{reader.little<std::uint32_t>()});
   header.server.incarnation.value = reader.little<std::uint64_t>();
   const auto count = reader.little<std::uint32_t>();
   const auto size = fixed_bytes + std::size_t{count} * sizeof(std::uint32_t) + sum_bytes;

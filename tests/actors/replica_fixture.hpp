@@ -130,10 +130,7 @@ struct replica_node {
     sent.push_back({self, effect.to, std::move(effect.what)});
   }
   void run(write_effect& effect, replica_effects&) {
-    told.push_back("write " + std::to_string(effect.index));
-  }
-  void run(take_back_effect& effect, replica_effects&) {
-    told.push_back("take back beyond " + std::to_string(effect.last));
+    told.push_back((effect.entry ? "write " : "take back from ") + std::to_string(effect.index));
   }
   void run(request_copy_effect& effect, replica_effects&) {
     sent.push_back({self, effect.from, copy_request_of{effect.config}});

@@ -19,7 +19,6 @@
 namespace certs_test {
 
 using namespace troupe;
-using detail::all_roles;
 
 namespace {
 
@@ -57,12 +56,12 @@ TEST_CASE("certs: every role gets a certificate that it can start with, and priv
   const auto lines = make_certificates({.directory = directory});
   umask(before);
   REQUIRE(lines);
-  for (const role who : all_roles) {
-    const auto files = tls_files_in(directory, who);
-    CHECK(loading(directory, who).empty());
+  for (const auto& who : role_rows) {
+    const auto files = tls_files_in(directory, who.role);
+    CHECK(loading(directory, who.role).empty());
     CHECK(mode_of(files.key) == 0600);
     CHECK(mode_of(files.certificate) == 0644);
-    CHECK(detail::roles_of(*certificate_in(files.certificate)) == std::vector{who});
+    CHECK(detail::roles_of(*certificate_in(files.certificate)) == std::vector{who.role});
     CHECK(detail::addresses_of(*certificate_in(files.certificate)).empty());
   }
   CHECK(mode_of(directory) == 0700);
@@ -190,8 +189,8 @@ TEST_CASE("certs: a new authority does not get between certificates that stay") 
   REQUIRE(make_certificates({.directory = directory, .authority = kept, .replace = true}));
   REQUIRE(make_certificates(
     {.directory = directory, .roles = {role::worker}, .authority = kept, .replace = true}));
-  for (const role who : all_roles)
-    CHECK(loading(directory, who).empty());
+  for (const auto& who : role_rows)
+    CHECK(loading(directory, who.role).empty());
 }
 
 TEST_CASE("certs: a ca.pem that was lost comes back from the authority that signed the others") {
@@ -211,8 +210,8 @@ TEST_CASE("certs: a ca.pem that was lost comes back from the authority that sign
     != std::string::npos);
   REQUIRE(worker_by(kept));
   CHECK(*read_file(directory / "ca.pem") == before);
-  for (const role who : all_roles)
-    CHECK(loading(directory, who).empty());
+  for (const auto& who : role_rows)
+    CHECK(loading(directory, who.role).empty());
 }
 
 TEST_CASE("certs: a link to an authority stays, and the keys keep to their user") {

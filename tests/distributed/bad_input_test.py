@@ -119,7 +119,7 @@ COMMAND_LINES = [
      "the log level is trace, debug, info, warn, error or off, not 'loud'"),
     ("--until 3", 2, "--until requires --replay"),
     ("--replay {home}/missing", 1, "no record of a run: .*missing"),
-    ("--replay {home}/empty --until -1", 2, "--until needs a number of seconds, from 0 on$"),
+    ("--replay {home}/empty --until -1", 2, "--until: '-1' is not a number from 0 on "),
     ("--backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync ssp:3 --backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync bsp --workers 2 --backup-workers 3", 2, "at most --workers .2., not 3"),

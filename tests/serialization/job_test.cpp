@@ -46,27 +46,6 @@ job_spec changed(const change& how) {
 
 } // namespace
 
-TEST_CASE("consistencies are read and written") {
-  for (const auto* text : {"bsp", "ssp:0", "ssp:3", "ssp:1000000", "asp", "hogwild"}) {
-    const auto parsed = parse_consistency(text);
-    REQUIRE(parsed);
-    CHECK(to_string(*parsed) == text);
-  }
-  CHECK(parse_consistency("ssp:3")->staleness_clocks == 3);
-}
-
-TEST_CASE("a consistency that does not exist is refused with the choices") {
-  for (const auto* text : {"", "BSP", "ssp", "ssp:", "ssp:-1", "ssp:1x", "ssp:1000001", "ssp: 1",
-                           "ssp:99999999999999999999", "asp "}) {
-    const auto parsed = parse_consistency(text);
-    REQUIRE(!parsed);
-    CHECK(parsed.error().code == errc::invalid_argument);
-    CHECK(parsed.error().text
-          == "consistency must be bsp, ssp:S (S: clocks, 0 to 1000000), asp or hogwild, not '"
-               + std::string{text} + "'");
-  }
-}
-
 TEST_CASE("optimizers are read and written") {
   for (const auto* text : {"sgd", "momentum", "adagrad", "adam", "nesterov", "adamw", "ftrl"})
     CHECK(std::string{to_string(*parse_optimizer(text))} == text);

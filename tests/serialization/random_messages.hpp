@@ -121,7 +121,7 @@ inline job_spec random_job(random_source& random) {
   const auto tables = static_cast<std::uint32_t>(1 + random.below(6));
   for (std::uint32_t i = 0; i < tables; ++i)
     job.tables.push_back(random_table(random, i));
-  if (any_bsp(job))
+  if (goes_by_clocks(job))
     job.backup_workers = static_cast<std::uint32_t>(random.below(3));
   job.files_checksum = random.chance() ? random.number() : 0;
   for (auto count = random.below(3); count > 0; --count)

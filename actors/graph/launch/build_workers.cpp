@@ -38,7 +38,7 @@ built_workers build_workers(const worker_setup& setup, const std::vector<member_
   const auto& options = what.options;
   built_workers built;
   // In bsp the server adds up each slot by itself. Other stages need gradients on the host.
-  bool keep_on_device = what.has<reduce>() && !any_bsp(job);
+  bool keep_on_device = what.has<reduce>() && !goes_by_clocks(job);
   for (const auto& part : what.path)
     keep_on_device = keep_on_device && (part.get<reduce>() || part.get<compress>());
   const auto notes = std::make_shared<program_notes>(log);

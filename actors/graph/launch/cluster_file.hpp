@@ -2,18 +2,15 @@
 // RUN_DIR/cluster.json, readable by its user only.
 #pragma once
 
+#include "actors/graph/options/fields.hpp"
 #include "actors/graph/plan.hpp"
-#include "actors/protocol/coordinator/checkpoint_options.hpp"
-#include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <string>
 
 namespace troupe {
 
@@ -24,25 +21,20 @@ struct cluster_file {
   std::string listen_host;     ///< Address where servers listen, on any port.
   bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.
   std::filesystem::path checkpoint_directory;
-  // -- of the graph, which only the launcher and the workers make --
-  checkpoint_options checkpointing;
-  std::chrono::milliseconds scrub_interval{0};
-  std::size_t apply_batch = 1;
-  std::uint64_t verify_replicas = 0;
-  std::optional<straggler_measure> stragglers;
-  double straggler_time_scale = 1;
-
+  /// Fields of the graph for members that make none: those that the table sends to their role.
+  run_options for_coordinator, for_servers;
   bool resume = false;
   node_roles nodes; ///< Of the graph, for logs.
 };
 
 /// Returns the file of a plan, without places: those are the launcher's.
-cluster_file cluster_file_of(const plan& what);
+cluster_file cluster_file_of(const plan& what, const field_table& table = all_fields());
 
 /// Errors: io_failed.
 result<void> write_cluster_file(const std::filesystem::path& run_directory,
-                                const cluster_file& what);
+                                const cluster_file& what, const field_table& table = all_fields());
 /// Errors: io_failed, malformed.
-result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory);
+result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory,
+                                       const field_table& table = all_fields());
 
 } // namespace troupe

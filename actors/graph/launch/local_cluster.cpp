@@ -1,8 +1,9 @@
 #include "actors/graph/launch/local_cluster.hpp"
 
 #include "actors/graph/launch/build_workers.hpp"
+#include "actors/graph/launch/take_fields.hpp"
+#include "actors/graph/options/fields.hpp"
 #include "actors/graph/options/recording.hpp"
-#include "actors/graph/options/straggler_flags.hpp"
 #include "actors/roles/server/expander_actor.hpp"
 #include "base/system/draw_random.hpp"
 #include "storage/coordinator_store.hpp"
@@ -39,14 +40,13 @@ notice_sink notices_of(const std::string& member, const notice_sink& tell) {
 }
 
 /// Fills in the options of servers that the plan has.
-void take_fields(const plan& what, const notice_sink& tell, server_options& how) {
+void take_plan(const plan& what, const notice_sink& tell, server_options& how) {
+  take_fields(carried_to(role::server, what.options), how);
   const auto member = to_string(process_of(how.self));
   how.log = log_of(member, tell);
   how.waits = notices_of(member, tell);
-  how.apply_batch = what.options.servers.apply_batch;
   how.functions = what.functions;
   how.given = what.given;
-  how.verify_replicas = what.options.servers.verify_replicas;
   how.record = recording_of(what.options, how.log);
   if (what.make_keeper)
     how.keeper = keeper_of(what, how.log);
@@ -90,10 +90,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   coordinator_setup setup;
   setup.job = job;
   setup.options.checkpoints = checkpoints.has_value();
-  setup.options.checkpointing = options.servers.checkpoints;
-  setup.options.stragglers = straggler_rules(options);
+  take_fields(carried_to(role::coordinator, options), setup);
   setup.options.resume = options.resume || options.import_file;
-  setup.scrub_interval = options.servers.scrub_interval;
   setup.log = log_of("", tell);
   checkpointer coordinator_files;
   if (checkpoints) {
@@ -113,7 +111,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   const auto identity = [](role as, std::uint32_t index) {
     return member_id{as, index, {draw_random()}};
   };
-  if (what.store == store_kind::shared_memory) {
+  if (what.rules().is_one_memory) {
     made.shared_ = std::make_shared<shared_tables>(job, what.given);
     made.actors_.push_back(
       untyped(spawn_hogwild_server(system, identity(role::server, 0), made.shared_, connect)));
@@ -129,7 +127,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
                          [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
-      take_fields(what, tell, how);
+      take_plan(what, tell, how);
       if (simulated) {
         how.own_thread = false;
         how.boot_clock = simulated->clock();

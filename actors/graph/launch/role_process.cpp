@@ -6,8 +6,8 @@
 #include "actors/graph/launch/import.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/slow_calls.hpp"
+#include "actors/graph/launch/take_fields.hpp"
 #include "actors/graph/options/recording.hpp"
-#include "actors/graph/options/straggler_flags.hpp"
 #include "actors/graph/processes/notice_pipe.hpp"
 #include "actors/graph/worker_groups.hpp"
 #include "actors/protocol/process_name.hpp"
@@ -162,7 +162,7 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_as(who.role == role::coordinator ? word_kind::deposed : word_kind::hopeless,
+      voice.end_as(traits_of(who.role).leads_job ? word_kind::deposed : word_kind::hopeless,
                    why.text);
     log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
@@ -205,7 +205,8 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   return *std::move(store);
 }
 
-void run_coordinator_process(child_process& self, run_options options, int inherited) {
+void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
+  const auto& fields = self.cluster.for_coordinator;
   const auto works = self.voice.works();
   self.system.spawn([works](caf::event_based_actor* timer) -> caf::behavior {
     timer->delayed_send(timer, coordinator_proof, tick_atom_v);
@@ -214,23 +215,19 @@ void run_coordinator_process(child_process& self, run_options options, int inher
       timer->quit();
     }};
   });
-  options.workers.stragglers = self.cluster.stragglers;
-  options.workers.straggler_time_scale = self.cluster.straggler_time_scale;
   coordinator_setup setup;
   setup.job = self.cluster.job;
-  setup.options.checkpointing = self.cluster.checkpointing;
+  take_fields(fields, setup);
   setup.options.resume = self.cluster.resume;
   setup.options.index = self.who.index;
   setup.options.directory_mark =
     storage::directory_mark(self.cluster.checkpoint_directory).value_or(0);
-  setup.options.stragglers = straggler_rules(options);
-  setup.scrub_interval = options.servers.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = self.log;
   setup.works = works;
   auto files = spawn_checkpointer(
-    self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpointing.keep});
+    self.system, {self.cluster.checkpoint_directory, {}, fields.servers.checkpoints.keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
     self.voice.end_as(service.error().code == errc::fenced ? word_kind::deposed
@@ -252,20 +249,20 @@ void check_graph(const child_process& self, const plan& what) {
 void run_server_process(child_process& self, const run_options& options, const plan* what) {
   if (what)
     check_graph(self, *what);
+  const auto& fields = self.cluster.for_servers;
   auto listening = self.links.listen({self.cluster.listen_host, 0});
   if (!listening)
     self.voice.give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system,
-    {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpointing.keep});
+    {self.cluster.checkpoint_directory, {self.who.index}, fields.servers.checkpoints.keep});
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_replicas()};
-  how.apply_batch = self.cluster.apply_batch;
+  take_fields(fields, how);
   if (what)
     how.keeper = keeper_of(*what, self.log);
   how.directory = self.cluster.checkpoint_directory;
   how.functions = self.functions;
-  how.verify_replicas = self.cluster.verify_replicas;
   how.log = self.log;
   how.waits = self.waits;
   how.works = self.voice.works();
@@ -354,7 +351,7 @@ int run_child(const child_identity& who, const run_options& options,
     auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
     if (what)
       take_checksums(*what, cluster->job);
-    if (what && what->store == store_kind::all_reduce) {
+    if (what && what->rules().has_ranks) {
       const auto log = voice.log();
       log(log_level::info, start_text(who, *cluster));
       if (auto done = run_rank(who, *cluster, *what, {log, voice.waits(), voice.works()}); !done)
@@ -365,14 +362,16 @@ int run_child(const child_identity& who, const run_options& options,
     if (!certificate)
       voice.give_up(certificate.error().text);
     send_limits limits;
-    limits.memory_bytes = std::uint64_t{(what ? what->options : options).workers.push_memory_mib}
-                          << 20;
+    const auto& fields = what                            ? what->options
+                         : who.self.role == role::server ? cluster->for_servers
+                                                         : cluster->for_coordinator;
+    limits.memory_bytes = std::uint64_t{fields.workers.push_memory_mib} << 20;
     limits.key_cache = options.key_cache;
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
-    transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
+    transport.unix_sockets = !traits_of(who.self.role).leads_job || !options.etcd;
     child_process self{who,
                        voice,
                        *std::move(cluster),

@@ -5,6 +5,8 @@
 #include "actors/graph/launch/local_backend.hpp"
 #include "actors/graph/plan.hpp"
 
+#include "fmt/format.h"
+
 namespace troupe {
 
 namespace {
@@ -44,8 +46,9 @@ result<report> run(const graph& described, const settings& how) {
   auto made = lower(how.name, described, options, how.functions);
   if (!made)
     return made.error();
-  if (made->store == store_kind::all_reduce)
-    return refusal(made->store_name + " is an all-reduce, which needs processes: use servers");
+  if (made->rules().has_ranks)
+    return refusal(fmt::format("{} is an {}, which needs processes: use servers", made->store_name,
+                               made->rules().text(*made)));
   if (auto read = read_files(*made); !read)
     return read.error();
   return run_inside(*made, how.log,

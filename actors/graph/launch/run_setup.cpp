@@ -2,7 +2,7 @@
 
 #include "actors/graph/worker_groups.hpp"
 #include "actors/graph/launch/import.hpp"
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "base/system/draw_random.hpp"
@@ -359,7 +359,9 @@ result<void> check_run(const plan& what) {
 
 result<void> check_shared_directory(const run_options& options, std::uint64_t mark) {
   const auto directory = checkpoints_of_joined(options);
-  if (!roles_here(options).contains(role::server) || storage::directory_mark(directory) == mark)
+  const auto holds_values = [](role x) { return traits_of(x).holds_values; };
+  if (std::ranges::none_of(roles_here(options), holds_values)
+      || storage::directory_mark(directory) == mark)
     return {};
   return {errc::invalid_argument,
           "--checkpoint " + directory.string()
@@ -402,8 +404,8 @@ result<void> check_addresses(const certificates& loaded, const run_options& opti
                              const cluster_file& cluster) {
   const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
   for (const auto& [who, certificate] : loaded) {
-    if (who != role::coordinator && who != role::server)
-      continue; // This role only connects.
+    if (!traits_of(who).listens)
+      continue;
     if (auto fits = certificate->check_address(address); !fits)
       return fits;
   }

@@ -12,7 +12,8 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds calls_interval{500};
-constexpr std::chrono::seconds worker_patience{10}, server_patience{4};
+/// Others wait for a member that holds values, and suspect it sooner.
+constexpr std::chrono::seconds patience_of_holders{4}, patience_of_others{10};
 
 } // namespace
 
@@ -41,7 +42,8 @@ std::optional<std::string> slow_calls::longest(time_point least) const {
 
 void tell_slow_calls(process_name self, notice_sink waits, log_sink log,
                      std::function<void()> each_look) {
-  const auto patience = self.role == role::server ? server_patience : worker_patience;
+  const auto patience =
+    traits_of(self.role).holds_values ? patience_of_holders : patience_of_others;
   detail::named_thread("troupe-calls", [own = to_string(self) + "'s ", waits = std::move(waits),
                                         log = std::move(log), each_look = std::move(each_look),
                                         patience] {

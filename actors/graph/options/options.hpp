@@ -1,8 +1,9 @@
-// Declares, parses and checks the command line that every program has.
+// Defines the options of a run. fields.hpp lists them with their names on the command line.
 #pragma once
 
 #include "actors/graph/nodes/nodes.hpp"
 #include "actors/graph/nodes/path.hpp"
+#include "actors/graph/nodes/store_rules.hpp"
 #include "actors/protocol/session/process_plan.hpp"
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
@@ -19,10 +20,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace troupe {
 
@@ -57,10 +54,9 @@ struct run_options {
   troupe::workers workers;
   reduce reducer;
   compress codec;
-  consistency sync{consistency_mode::asp, 0}; ///< Consistency of the tables of store().
-  optimizer_spec optimizer;                   ///< Optimiser of the tables of store().
-  /// store() is all_reduce: workers add up their gradients without servers; `sync` is then bsp.
-  bool allreduce = false;
+  consistency sync;         ///< Consistency of the tables of store().
+  optimizer_spec optimizer; ///< Optimiser of the tables of store().
+  const store_rules* chosen_store = &rules_of_servers; ///< Of store(); see rules().
 
   // -- of the job --
   std::uint32_t batch_samples = 64; ///< Samples of a batch.
@@ -105,6 +101,8 @@ struct run_options {
   std::set<std::string> given; ///< Names of the options that the command line had.
   std::vector<own_option> own; ///< The program's own options, with the values that they have.
 
+  /// Returns the rules of the chosen store; those of shared memory where `sync` has one memory.
+  const store_rules& rules() const;
   /// Returns the mode that was asked for, else the mode that fits the consistency.
   run_mode mode() const;
   /// Returns whether there are logs to keep, or imported parameters and no other place for them.
@@ -112,7 +110,7 @@ struct run_options {
 
   // -- what describe() adds to its graph --
   /// Returns the store that the command line chose, of these tables with its consistency and
-  /// optimiser: servers, or shared_memory (--sync hogwild), or all_reduce (--sync allreduce).
+  /// optimiser.
   any_store store(std::vector<table_spec> tables) const;
   /// Returns the workers of the command line. `samples`: samples of an epoch.
   troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;
@@ -120,10 +118,6 @@ struct run_options {
   /// --compress and --compress-pulls.
   stage_list stages() const;
 };
-
-/// Declares the options on `app`; they are parsed into `options`, which must outlive it.
-/// Texts that cannot be used end the parse with one line.
-void declare(CLI::App& app, run_options& options);
 
 /// Checks the options that do not depend on a graph. Errors: invalid_argument.
 result<void> validate_without_graph(const run_options& options);
@@ -144,13 +138,5 @@ void add_process(const named_process& what, role as, run_options& options);
 
 /// Parses "worker:1": a role and the index of its process.
 result<process_name> parse_process(const std::string& text);
-/// A period of time or of clocks: "2s", "500ms", "1m" or "200clocks".
-struct checkpoint_period {
-  std::chrono::milliseconds interval{0};
-  std::uint64_t clocks = 0;
-};
-result<checkpoint_period> parse_checkpoint_period(const std::string& text);
-/// Parses "10m", or "off", which gives 0.
-result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text);
 
 } // namespace troupe

@@ -1,8 +1,8 @@
 // Checks which options fit together, and whether the files of a run's end can be written.
-#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/compression.hpp"
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/options/recording.hpp"
-#include "actors/graph/options/straggler_flags.hpp"
+#include "actors/graph/options/straggler_rules.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
 #include "actors/transport/streams/socket_address.hpp"
 #include "base/system/links.hpp"
@@ -59,87 +59,78 @@ bool is_same_file(const std::filesystem::path& one, const std::filesystem::path&
   return std::filesystem::equivalent(one, other, none) || behind(one) == behind(other);
 }
 
-/// Options that do not fit a way to run, and why. `options` are separated by spaces.
+/// Options that do not fit a way to run.
 struct misfit {
   bool (*runs)(const run_options&);
-  std::string_view options;
-  std::string_view why;
+  refused_options refused;
 };
 
-bool is_hogwild(const run_options& x) { return x.sync.mode == consistency_mode::hogwild; }
+bool is_one_memory(const run_options& x) { return x.sync.traits().one_memory; }
 bool is_one_process(const run_options& x) { return x.mode() != run_mode::processes; }
 bool is_simulated(const run_options& x) { return x.mode() == run_mode::simulation; }
 bool has_no_logs(const run_options& x) { return !x.needs_run_directory(); }
 bool has_no_place(const run_options& x) {
   return x.mode() == run_mode::threads && !x.checkpoint_directory;
 }
-bool is_allreduce(const run_options& x) { return x.allreduce; }
 bool is_joined(const run_options& x) { return x.join.has_value(); }
 
 constexpr std::array misfits{
-  misfit{
-    is_allreduce,
-    "--servers --replicas --shards --durability --apply-batch --delta-pulls "
-    "--verify-replicas --reads --push-memory --no-key-cache --record --replay --compress-pulls",
-    "has no servers"},
-  misfit{is_allreduce, "--staleness-lr --backup-workers --stragglers --straggler-time-scale --slow",
-         "has all workers wait for each other in every step"},
-  misfit{is_allreduce, "--coordinator-store --standbys --checkpoint-scrub", "has no coordinator"},
-  misfit{is_allreduce, "--listen --join --here --tls", "runs on one host so far"},
-  misfit{is_allreduce, "--compress", "adds up whole gradients"},
-  misfit{is_allreduce, "--workers-per-process --reduce-wait --threads --simulate",
-         "has a process for each worker"},
-  misfit{is_hogwild,
-         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub --resume "
-         "--import",
-         "keeps no record of batches, so it has no checkpoints"},
-  misfit{is_hogwild, "--servers --replicas --shards --verify-replicas",
-         "has one memory and no servers"},
-  misfit{is_one_process, "--no-key-cache", "has no links that bring keys"},
-  misfit{is_one_process, "--push-memory", "sends no pushes that would need memory of their own"},
-  misfit{is_one_process, "--kill --listen --join --here", "is one process"},
-  misfit{is_one_process, "--coordinator-store", "has no coordinator to lose"},
-  misfit{is_one_process, "--tls", "has no links to encrypt"},
-  misfit{has_no_logs, "--run-dir", "writes no logs"},
+  misfit{is_one_process, {"--no-key-cache", "has no links that bring keys"}},
+  misfit{is_one_process, {"--push-memory", "sends no pushes that would need memory of their own"}},
+  misfit{is_one_process, {"--kill --listen --join --here", "is one process"}},
+  misfit{is_one_process, {"--coordinator-store", "has no coordinator to lose"}},
+  misfit{is_one_process, {"--tls", "has no links to encrypt"}},
+  misfit{has_no_logs, {"--run-dir", "writes no logs"}},
   misfit{is_simulated,
-         "--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub "
-         "--resume --import",
-         "begins with the initial values and keeps no checkpoints"},
-  misfit{has_no_place, "--checkpoint-every --checkpoint-keep --checkpoint-scrub",
-         "keeps no checkpoints without --checkpoint DIR"},
-  misfit{is_joined, "--listen --report --export --import --resume --coordinator-store --standbys",
-         "takes part in a job that another host started"},
+         {"--checkpoint --checkpoint-every --checkpoint-keep --checkpoint-scrub "
+          "--resume --import",
+          "begins with the initial values and keeps no checkpoints"}},
+  misfit{has_no_place,
+         {"--checkpoint-every --checkpoint-keep --checkpoint-scrub",
+          "keeps no checkpoints without --checkpoint DIR"}},
+  misfit{is_joined,
+         {"--listen --report --export --import --resume --coordinator-store --standbys",
+          "takes part in a job that another host started"}},
 };
 
 /// Returns the option that chose a way to run. Hogwild has no other mode, so it comes first.
 std::string way_of(const run_options& options) {
-  if (options.allreduce)
-    return "--sync allreduce";
+  if (const auto word = options.rules().sync_word; !word.empty())
+    return "--sync " + std::string{word};
   if (options.join && !is_one_process(options))
     return "--join";
-  return is_hogwild(options)     ? "--sync hogwild"
+  return is_one_memory(options)  ? "--sync " + to_string(options.sync)
          : is_simulated(options) ? "--simulate"
                                  : "--threads";
 }
 
-result<void> check_misfits(const run_options& options) {
-  for (const auto& each : misfits) {
-    if (!each.runs(options))
-      continue;
-    for (auto rest = each.options; !rest.empty();) {
-      const auto name = rest.substr(0, rest.find(' '));
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-      if (options.given.contains(std::string{name}))
-        return wrong(fmt::format("{} {}: leave out {}", way_of(options), each.why, name));
-    }
+/// Checks that none of some options, separated by spaces, was given.
+result<void> check_absent(const run_options& options, const refused_options& refused) {
+  for (auto rest = refused.options; !rest.empty();) {
+    const auto name = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    if (options.given.contains(std::string{name}))
+      return wrong(fmt::format("{} {}: leave out {}", way_of(options), refused.why, name));
   }
+  return {};
+}
+
+result<void> check_misfits(const run_options& options) {
+  for (const auto& each : options.rules().refused)
+    if (auto fine = check_absent(options, each); !fine)
+      return fine;
+  for (const auto& each : misfits)
+    if (each.runs(options))
+      if (auto fine = check_absent(options, each.refused); !fine)
+        return fine;
   return {};
 }
 
 /// Checks the files and the places of a run against each other.
 result<void> check_places(const run_options& options) {
-  if (is_hogwild(options) && options.mode() != run_mode::threads)
-    return wrong("--sync hogwild shares memory between threads: use --threads");
+  if (is_one_memory(options) && options.mode() != run_mode::threads)
+    return wrong("--sync " + to_string(options.sync)
+                 + " shares memory between threads: use --threads");
   if (options.standbys > 0 && !options.etcd)
     return wrong("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
                  "state of the coordinator that they replace");
@@ -149,7 +140,7 @@ result<void> check_places(const run_options& options) {
   if (options.join && options.join->port == 0)
     return wrong("--join needs the port at which the main host listens, not 0");
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
-                                  [](const auto& x) { return x.role == role::server; });
+                                  [](const auto& x) { return traits_of(x.role).holds_values; });
   if (options.join && serves && !options.checkpoint_directory)
     return wrong("--join with a server needs --checkpoint DIR: the same directory as on the main "
                  "host, on a file system that both share");
@@ -187,8 +178,8 @@ result<void> check_processes(const run_options& options) {
       return wrong(
         fmt::format("--slow: the job has no worker {}, only 0 to {}", worker, started - 1));
   for (const auto& plan : options.kills)
-    if (options.allreduce && plan.who.role != role::worker)
-      return wrong("--sync allreduce has workers only: leave out --kill " + to_string(plan.who));
+    if (options.rules().has_ranks && plan.who.role != role::worker)
+      return wrong(way_of(options) + " has workers only: leave out --kill " + to_string(plan.who));
     else if ((plan.who.role == role::worker && plan.who.index >= started)
              || (plan.who.role == role::server && plan.who.index >= options.servers.count))
       return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
@@ -202,10 +193,9 @@ result<void> check_processes(const run_options& options) {
 result<void> check_nodes(const run_options& options) {
   const auto& servers = options.servers;
   const auto& workers = options.workers;
-  const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
-  const bool hogwild = is_hogwild(options);
-  const bool bsp = options.sync.mode == consistency_mode::bsp;
-  const bool ssp = options.sync.mode == consistency_mode::ssp;
+  const auto word = std::string{options.rules().sync_word};
+  const auto sync = "--sync " + (word.empty() ? to_string(options.sync) : word);
+  const auto& mode = options.sync.traits();
   struct rule {
     bool broken;
     std::string text;
@@ -217,21 +207,25 @@ result<void> check_nodes(const run_options& options) {
      "--reads any spreads pulls over replicas: needs --replicas, or leave it out"},
     {servers.verify_replicas > 0 && servers.replicas == 1,
      "--verify-replicas compares replicas: needs --replicas, or leave it out"},
-    {servers.reads == read_target::any && ssp,
-     "--sync ssp has one server wait for the slowest worker: leave out --reads any"},
-    {servers.apply_batch > 1 && bsp,
+    {servers.reads == read_target::any && mode.bounded_lead,
+     fmt::format("--sync {}", mode.name)
+       + " has one server wait for the slowest worker: leave out --reads any"},
+    {servers.apply_batch > 1 && mode.clock_updates,
      sync + " applies each clock's pushes together anyway: leave out --apply-batch"},
-    {servers.apply_batch > 1 && hogwild,
+    {servers.apply_batch > 1 && mode.one_memory,
      sync + " applies no pushes together, as none waits: leave out --apply-batch"},
     {servers.durability == durability_mode::log && is_one_process(options),
      way_of(options) + " ends as a whole: leave out --durability"},
-    {workers.delta_pulls && hogwild,
-     "--sync hogwild writes values in place, so none are known to be unchanged: leave out "
-     "--delta-pulls"},
-    {workers.ahead > 0 && (bsp || ssp), sync + " waits for other workers: leave out --pull-ahead"},
-    {workers.per_process > 1 && hogwild,
-     "--sync hogwild has one memory for all workers and sends nothing: leave out "
-     "--workers-per-process"},
+    {workers.delta_pulls && mode.one_memory,
+     sync
+       + " writes values in place, so none are known to be unchanged: leave out "
+         "--delta-pulls"},
+    {workers.ahead > 0 && mode.pulls_wait(),
+     sync + " waits for other workers: leave out --pull-ahead"},
+    {workers.per_process > 1 && mode.one_memory,
+     sync
+       + " has one memory for all workers and sends nothing: leave out "
+         "--workers-per-process"},
     {workers.per_process > 1 && options.record_directory,
      "--record names the values that each gradient was computed from, which a sum of several does "
      "not say: leave out --workers-per-process"},

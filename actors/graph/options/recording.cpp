@@ -1,15 +1,8 @@
 #include "actors/graph/options/recording.hpp"
 
-#include "base/command_line.hpp"
 #include "base/log.hpp"
-#include "base/number_fit.hpp"
 #include "storage/trace.hpp"
 
-#include "CLI/CLI.hpp"
-#include "fmt/core.h"
-
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -17,49 +10,19 @@
 
 namespace troupe {
 
-CLI::App* declare_recording(CLI::App& app, run_options& options) {
-  auto* group = app.add_option_group("Recording");
-  auto* record =
-    group
-      ->add_option("--record", options.record_directory,
-                   "Write down in this directory in which order each shard applies which "
-                   "pushes, and which values they were computed from: 64 bytes a push and "
-                   "replica")
-      ->check(path_fault);
-  auto* replay = group
-                   ->add_option("--replay", options.replay_directory,
-                                "Compute a recorded run again, in this process; needs the same "
-                                "data and model, the rest is in the record")
-                   ->check(path_fault);
-  group
-    ->add_option("--until", options.replay_seconds,
-                 "With --replay: only the steps of the first SECONDS")
-    ->check([](const std::string& text) { return size_fault<double>(text).value_or(""); })
-    ->needs(replay);
-  group
-    ->add_option("--compare", options.compare_file,
-                 "With --replay: parameters that the run exported, or its directory of "
-                 "checkpoints; exit status 1 where the replayed ones differ in a byte")
-    ->check(path_fault)
-    ->needs(replay);
-  replay->excludes(record);
-  return group;
-}
-
 result<void> validate_recording(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  if (const auto until = options.replay_seconds; until && !(std::isfinite(*until) && *until >= 0))
-    return invalid("--until needs a number of seconds, from 0 on");
   if (options.replay_seconds && options.compare_file)
     return invalid("--until stops within the run, and --compare needs its end: leave one out");
   if (options.replay_directory && options.mode() == run_mode::simulation)
     return invalid("--replay computes a record again, in its own order: leave out --simulate");
   if (!options.record_directory)
     return {};
-  if (options.sync.mode == consistency_mode::hogwild)
-    return invalid("--sync hogwild applies in no order that could be recorded: leave out --record");
+  if (options.sync.traits().one_memory)
+    return invalid("--sync " + to_string(options.sync)
+                   + " applies in no order that could be recorded: leave out --record");
   if (options.resume || options.import_file)
     return invalid("--record begins with the initial values: leave out --resume and --import");
   return {};

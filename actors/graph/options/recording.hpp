@@ -1,4 +1,4 @@
-// Declares and checks the options --record and --replay of every program, and begins a trace.
+// Checks the options --record and --replay of every program, and begins a trace.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -10,14 +10,7 @@
 
 #include <optional>
 
-namespace CLI {
-class App;
-}
-
 namespace troupe {
-
-/// Declares the options in a group of their own, and returns the group.
-CLI::App* declare_recording(CLI::App& app, run_options& options);
 
 /// Checks that they fit the other options. Errors: invalid_argument.
 result<void> validate_recording(const run_options& options);

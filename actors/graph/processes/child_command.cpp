@@ -26,10 +26,10 @@ result<child_identity> parse_child(const std::string& text) {
     return true;
   };
   if (!take(kind) || !take(who.self.index) || !take(who.self.incarnation.value)
-      || !take(who.inherited) || !take(who.notices, true)
-      || kind > static_cast<unsigned>(role::worker) || who.inherited < -1 || who.notices < -1)
+      || !take(who.inherited) || !take(who.notices, true) || !started_role(kind)
+      || who.inherited < -1 || who.notices < -1)
     return wrong;
-  who.self.role = static_cast<role>(kind);
+  who.self.role = *started_role(kind);
   return who;
 }
 

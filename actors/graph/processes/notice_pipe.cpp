@@ -54,10 +54,9 @@ std::optional<told> parse_line(std::string_view line) {
   std::uint32_t as = 0, kind = 0;
   process_name from;
   if (!take_number(line, as) || !take_number(line, from.index) || !take_number(line, kind)
-      || as > static_cast<unsigned>(role::worker)
-      || kind > static_cast<unsigned>(word_kind_max) + 1)
+      || !started_role(as) || kind > static_cast<unsigned>(word_kind_max) + 1)
     return std::nullopt;
-  from.role = static_cast<role>(as);
+  from.role = *started_role(as);
   const auto topic = take_word(line);
   if (topic.empty())
     return std::nullopt;

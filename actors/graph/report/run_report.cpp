@@ -23,19 +23,9 @@ constexpr std::uint64_t curve_points = 100;
 double seconds(nanoseconds x) { return std::chrono::duration<double>(x).count(); }
 double milliseconds(nanoseconds x) { return 1e3 * seconds(x); }
 
-const char* role_name(role x) {
-  switch (x) {
-  case role::coordinator: return "coordinator";
-  case role::server: return "server";
-  case role::worker: return "worker";
-  case role::observer: return "launcher";
-  }
-  return "process";
-}
-
 /// Returns "server-0".
 std::string key_of(const process_name& who) {
-  return std::string{role_name(who.role)} + "-" + std::to_string(who.index);
+  return std::string{traits_of(who.role).process} + "-" + std::to_string(who.index);
 }
 
 /// Returns sum / by, as an integer if it is one.
@@ -227,10 +217,10 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
 
 void run_statistics::coordinator_back(time_point now) {
   for (auto& [who, owner] : processes_)
-    if (who.role == role::coordinator)
+    if (traits_of(who.role).leads_job)
       owner.dead = false;
   for (recovery& open : recoveries_)
-    if (open.role == role::coordinator && !open.recovered_at)
+    if (traits_of(open.role).leads_job && !open.recovered_at)
       open.recovered_at = now;
 }
 
@@ -371,13 +361,13 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   }
   for (const auto& [key, owner] : processes_) {
     // A coordinator reports no status, so it is shown only while it is dead.
-    if (owner.has_left || (key.role == role::coordinator && !owner.dead))
+    if (owner.has_left || (traits_of(key.role).leads_job && !owner.dead))
       continue;
     process_progress line;
     line.name = key_of(key);
     line.node = node_of(key.role);
     line.dead = owner.dead;
-    line.is_coordinator = key.role == role::coordinator;
+    line.is_coordinator = traits_of(key.role).leads_job;
     line.starts = owner.starts;
     line.rss_bytes = owner.rss_bytes_max;
     const auto present = incarnations_.find({key.role, key.index, owner.present});
@@ -385,7 +375,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
       const member_status& status = present->second.status;
       line.state = status.state;
       line.detail =
-        (key.role == role::worker ? "clock " : "version ") + std::to_string(status.clock);
+        (traits_of(key.role).holds_values ? "version " : "clock ") + std::to_string(status.clock);
     }
     if (any_rate) {
       const auto from = rates_.front().process_bytes.find(key);
@@ -401,7 +391,8 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
 
 /// Returns the first node whose processes have this role; empty: there is none.
 std::string run_statistics::node_of(role as) const {
-  const auto found = std::ranges::find(nodes_, role_name(as), &node_roles::value_type::second);
+  const auto found =
+    std::ranges::find(nodes_, traits_of(as).process, &node_roles::value_type::second);
   return found == nodes_.end() ? "" : found->first;
 }
 
@@ -411,7 +402,7 @@ json json_of(const recovery& x, time_point started_at) {
   json recovered;
   if (x.recovered_at)
     recovered = milliseconds(*x.recovered_at - x.killed_at);
-  return {{"role", role_name(x.role)},
+  return {{"role", traits_of(x.role).process},
           {"index", x.index},
           {"at_seconds", seconds(x.killed_at - started_at)},
           {"detected_ms", milliseconds(x.detected_at - x.killed_at)},
@@ -460,14 +451,15 @@ void run_statistics::put_sums(json& all) const {
     all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&server_counters::waiting_pulls);
   const std::uint64_t chains = std::max(1u, job_.shard_count());
-  all["pushes"] = {{"sent", total(&worker_counters::pushes_sent)},
-                   {"acknowledged", total(&worker_counters::pushes_acknowledged)},
-                   {"applied", has_servers_ ? divided(total(&server_counters::applied), chains)
-                                            : json(batches_done_ - batches_before_)},
-                   {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
-                   {"refused", divided(total(&worker_counters::pushes_refused) * chains
-                                         + total(&server_counters::refused),
-                                       chains)}};
+  all["pushes"] = {
+    {"sent", total(&worker_counters::pushes_sent)},
+    {"acknowledged", total(&worker_counters::pushes_acknowledged)},
+    {"applied", sync_without_servers_.empty() ? divided(total(&server_counters::applied), chains)
+                                              : json(batches_done_ - batches_before_)},
+    {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
+    {"refused",
+     divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),
+             chains)}};
 
   std::uint64_t sent = 0, received = 0;
   for (const auto& [member, x] : incarnations_)
@@ -517,11 +509,12 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["nodes"] = json::object();
   for (const auto& [node, as] : nodes_)
     all["nodes"][node] = as;
-  all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
-                             : "allreduce";
+  const bool has_servers = sync_without_servers_.empty();
+  all["sync"] = has_servers ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
+                            : sync_without_servers_;
   all["optimizer"] = joined(job_, [](const table_spec& x) { return x.optimizer.name(); });
   all["workers"] = job_.workers;
-  all["servers"] = has_servers_ ? job_.servers : 0;
+  all["servers"] = has_servers ? job_.servers : 0;
   all["seed"] = job_.seed;
   all["epochs"] = job_.epochs;
 

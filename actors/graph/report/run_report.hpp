@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ namespace troupe {
 
 /// One death and its recovery.
 struct recovery {
-  troupe::role role = role::server;
+  troupe::role role = {};
   std::uint32_t index = 0;
   time_point killed_at{0};
   time_point detected_at{0};
@@ -57,8 +58,8 @@ public:
   /// `nodes`: those of the graph, for the report.
   explicit run_statistics(const job_spec& job, troupe::node_roles nodes = {});
 
-  /// Takes note that the job has no servers (--sync allreduce), for the report.
-  void without_servers() { has_servers_ = false; }
+  /// Takes note that the job has no servers, for the report. `sync`: takes the place of its modes.
+  void without_servers(std::string_view sync) { sync_without_servers_ = sync; }
   /// Without servers: sets the number of batches in the values when this run began.
   void began_with(std::uint64_t batches) { batches_before_ = batches; }
   void job_started(time_point now);
@@ -170,7 +171,7 @@ private:
 
   job_spec job_;
   node_roles nodes_;
-  bool has_servers_ = true;
+  std::string sync_without_servers_; ///< Empty: the job has servers.
   std::uint64_t batches_before_ = 0;
   time_point started_at_{0};
   std::optional<time_point> finished_at_;

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 namespace {
@@ -20,8 +21,8 @@ constexpr std::uint64_t margin_min = 2;
 
 checkpoint_schedule::checkpoint_schedule(const job_spec& job, checkpoint_options options,
                                          std::uint64_t last_number)
-    : options_(options), chains_(job.shard_count()), slots_(job.workers), bsp_(any_bsp(job)),
-      clocks_total_(bsp_clock_count(job)), number_(last_number) {}
+    : options_(options), chains_(job.shard_count()), slots_(job.workers),
+      by_clocks_(goes_by_clocks(job)), clocks_total_(bsp_clock_count(job)), number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
   if (now - sample_at_ < sample_time && where.clock >= sample_clock_)
@@ -56,17 +57,18 @@ bool checkpoint_schedule::due(const position& where, time_point now) const {
     return false;
   if (options_.clocks == 0)
     return options_.interval > 0ms && now - since_ >= options_.interval;
-  if (bsp_) // Not much earlier than needed, so that the timeout does not count slow clocks.
+  if (by_clocks_) // Not much earlier than needed, so that the timeout does not count slow clocks.
     return target(where.clock, true) - where.clock <= 2 * margin();
   return where.settled >= at_.settled + options_.clocks * slots_;
 }
 
 void checkpoint_schedule::begin(const position& where, time_point now, bool aligned) {
+  assert(stage_ == stage::idle);
   stage_ = stage::cutting;
   ++number_;
   parts_.clear();
   since_ = now;
-  clock_ = bsp_ ? target(where.clock, aligned) : 0;
+  clock_ = by_clocks_ ? target(where.clock, aligned) : 0;
   at_ = {where.settled, clock_};
 }
 
@@ -81,6 +83,9 @@ bool checkpoint_schedule::add(const checkpoint_part& part) {
   parts_[part.shard] = part;
   if (parts_.size() + (mutated(mutation::committed_without_one) ? 1 : 0) < chains_)
     return false;
+  assert(parts_.size() == chains_ && std::ranges::all_of(parts_, [&](const auto& x) {
+           return x.second.checkpoint == number_;
+         }));
   stage_ = stage::committing;
   return true;
 }

@@ -15,8 +15,9 @@
 namespace troupe {
 
 /// Invariants:
-/// (1) numbers only grow, and at most one checkpoint is under way.
+/// (1) numbers only grow, and at most one checkpoint is under way. Held by: assert in begin().
 /// (2) a checkpoint is committed only when all shards have delivered their part of this number.
+///     Held by: assert in add(); check_parts() in cli/sim/job_checks.cpp.
 class checkpoint_schedule {
 public:
   /// `last_number`: no number up to this one may be used.
@@ -73,7 +74,7 @@ private:
   checkpoint_options options_;
   std::uint32_t chains_ = 1;
   std::uint32_t slots_ = 1;
-  bool bsp_ = false;
+  bool by_clocks_ = false;
   std::uint64_t clocks_total_ = 0;
 
   stage stage_ = stage::idle;

@@ -6,6 +6,7 @@
 #include "serialization/layout.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace troupe {
@@ -24,8 +25,6 @@ constexpr std::uint32_t last_failures_max = 5;
 constexpr auto repeat_after = 100ms;
 /// Members remembered, so that one event tells of each.
 constexpr std::size_t unknown_members_max = 1000;
-/// Observers at a time: one for each host that joined.
-constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
 constexpr std::size_t named_members_max = 20;
 /// Checkpoint numbers skipped for each earlier term. A number that was asked for and that no server
@@ -33,13 +32,7 @@ constexpr std::size_t named_members_max = 20;
 constexpr std::uint64_t numbers_skipped = 8;
 
 bool well_formed(const status_message& what) {
-  switch (what.from.role) {
-  case role::worker: return std::holds_alternative<worker_status>(what.body);
-  case role::server: return std::holds_alternative<server_status>(what.body);
-  case role::observer: return std::holds_alternative<observer_status>(what.body);
-  case role::coordinator: break;
-  }
-  return false;
+  return std::visit([&](const auto& body) { return body.sender == what.from.role; }, what.body);
 }
 
 /// Drops the parts of the stored state that do not hold for this job.
@@ -137,18 +130,19 @@ void coordinator::receive(const status_message& what, time_point now,
 
 /// Returns whether a job can have this slot; a larger index is a mistake of its user.
 bool coordinator::may_belong(const member_id& who) const {
-  if (who.role != role::observer)
-    return who.index < (who.role == role::server ? servers_max : workers_max);
+  const auto& row = traits_of(who.role);
+  if (row.has_slots)
+    return who.index < row.members_max;
   const auto& all = members_.all();
-  return all.contains(who) || std::count_if(all.begin(), all.end(), [](const auto& entry) {
-                                return entry.first.role == role::observer;
-                              }) < observers_max;
+  return all.contains(who) || std::count_if(all.begin(), all.end(), [&](const auto& entry) {
+                                return entry.first.role == who.role;
+                              }) < row.members_max;
 }
 
 void coordinator::tick(time_point now, coordinator_effects& effects) {
   notice_pause(now);
   for (const auto& who : members_.silent(now, options_.liveness_timeout)) {
-    if (who.role == role::observer) // It holds nothing, so its death does not matter.
+    if (!traits_of(who.role).has_slots) // Its death does not matter.
       members_.leave(who);
     else if (!recovering_ && !acts_in_a_chain(who))
       on_member_lost(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms",
@@ -227,23 +221,26 @@ void coordinator::notice_pause(time_point now) {
 void coordinator::on_join(const status_message& what, time_point now,
                           coordinator_effects& effects) {
   const auto& who = what.from;
-  if (who.role == role::observer)
+  if (!traits_of(who.role).has_slots)
     return;
-  const bool again = !seen_.insert({who.role, who.index}).second;
+  const bool again = !seen_.insert({who.role, who.index, {}}).second;
   if (phase_ != job_phase::stopped)
     notify(
       {again ? event_kind::member_rejoined : event_kind::member_joined, {{"member", name_of(who)}}},
       effects);
-  if (who.role == role::server) {
-    on_server_join(who, now, effects);
-    return;
-  }
+  std::visit([&](const auto& body) { take_in(who, body, now, effects); }, what.body);
+}
+
+void coordinator::take_in(const member_id& who, const worker_status& body, time_point now,
+                          coordinator_effects& effects) {
   if (!first_worker_at_)
     first_worker_at_ = now;
-  const auto& host = std::get<worker_status>(what.body).host;
-  for (const auto& event : workers_.on_join({who.index}, host, now))
+  for (const auto& event : workers_.on_join({who.index}, body.host, now))
     notify(event.what_happened, effects);
 }
+
+void coordinator::take_in(const member_id& /*who*/, const observer_status& /*body*/,
+                          time_point /*now*/, coordinator_effects& /*effects*/) {}
 
 void coordinator::on_member_lost(const member_id& who, const std::string& why, time_point now,
                                  coordinator_effects& effects) {
@@ -274,8 +271,9 @@ void coordinator::detect_stragglers(time_point now, coordinator_effects& effects
     if (!workers_.carry_out(event))
       continue;
     // The detector keeps a successor of this incarnation waiting.
-    const auto who = members_.all().at({role::worker, event.worker->value, {}}).id;
+    const auto who = members_.all().at(member_of(*event.worker)).id;
     on_member_lost(who, "evicted", now, effects);
+    assert(members_.find(who) == nullptr && !batches().holds_work({who.index}));
     reject_member(who, {}, effects);
   }
 }
@@ -324,6 +322,7 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
       notify_once(from, {event_kind::launcher_failed, {{"reason", body.failed->text}}}, effects);
     return;
   }
+  assert(from.role == role::observer && from.index == 0);
   observed_at_ = now;
   done_ = done_ || body.done;
   stop_wanted_ = stop_wanted_ || body.stop;
@@ -344,7 +343,7 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
     advance_phase(now, effects);
     run_checkpoints(now, effects);
     // Servers reach the clock of a last bsp cut by further work.
-    const bool works_on = phase_ == job_phase::finishing && stop_deadline_ && any_bsp(job_);
+    const bool works_on = phase_ == job_phase::finishing && stop_deadline_ && goes_by_clocks(job_);
     const bool may_work = (phase_ == job_phase::training || works_on
                            || (stop_deadline_ && mutated(mutation::works_after_last_cut)))
                           && !shards_.is_rolling_back();
@@ -413,6 +412,8 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
     return;
   }
   if (saved) {
+    assert(batches().complete());
+    assert(!options_.checkpoints || state_.committed == last_checkpoint_);
     phase_ = job_phase::finished;
     observed_at_ = std::max(observed_at_, now);
     notify({event_kind::batches_applied, {{"batches", job_.batches()}}}, effects);
@@ -422,6 +423,7 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
     schedule_.abandon(now); // It was cut before the end.
   if (!schedule_.idle() || !shards_.is_settled() || now < last_retry_at_)
     return;
+  assert(!stop_deadline_ || goes_by_clocks(job_) || !batches().any_leased());
   schedule_.begin(position(), now, false);
   last_checkpoint_ = schedule_.number();
   last_retry_at_ = now + last_retry_pause;
@@ -437,7 +439,7 @@ void coordinator::stop(time_point now, coordinator_effects& effects) {
   phase_ = job_phase::finishing;
   // A desired state of a server that asks for the last cut lists no worker any more, so the server
   // takes no push after that cut.
-  if (!any_bsp(job_) && !mutated(mutation::works_after_last_cut))
+  if (!goes_by_clocks(job_) && !mutated(mutation::works_after_last_cut))
     workers_.take_all_leases();
 }
 
@@ -455,13 +457,13 @@ void coordinator::name_missing(coordinator_effects& effects) {
   std::vector<std::string> names;
   for (const auto& server : slots()) {
     if (!servers_.contains(server.value))
-      names.push_back(name_of({role::server, server.value, {}}));
+      names.push_back(name_of(member_of(server)));
   }
   const auto& workers = workers_.all();
   const auto expected = workers.size() < workers_.expected() ? workers_.expected() : 0;
   for (std::uint32_t index = 0; index < expected; ++index) {
     if (!workers.contains(index))
-      names.push_back(name_of({role::worker, index, {}}));
+      names.push_back(name_of(member_of(worker_id{index})));
   }
   if (names.empty())
     return;
@@ -534,7 +536,7 @@ cluster_state coordinator::cluster() const {
 /// Returns the batch before which the work of a stopped bsp job ends: the first one after its last
 /// cut. Nullopt: there is no such batch.
 std::optional<batch_id> coordinator::work_end() const {
-  if (!stop_deadline_ || last_checkpoint_ == 0 || !any_bsp(job_)
+  if (!stop_deadline_ || last_checkpoint_ == 0 || !goes_by_clocks(job_)
       || schedule_.clock() >= bsp_clock_count(job_))
     return std::nullopt;
   return bsp_first(job_, schedule_.clock());
@@ -584,7 +586,9 @@ desired_state coordinator::make_desired(const member_id& who) {
 
 void coordinator::send(member_entry& to, desired_state what, time_point now,
                        coordinator_effects& effects) {
+  assert(!recovering_ || phase_ == job_phase::stopped);
   what.sequence = next_desired_++;
+  assert(what.sequence > to.sent.sequence);
   to.sent = what;
   to.sent_at = now;
   effects.push_back(send_effect{std::move(what)});
@@ -593,11 +597,7 @@ void coordinator::send(member_entry& to, desired_state what, time_point now,
 /// Tells a process that is not a member to end.
 void coordinator::reject_member(const member_id& who, std::optional<failure> why,
                                 coordinator_effects& effects) {
-  desired_state what{who, state_.term, next_desired_++, true, std::move(why), {}};
-  if (who.role == role::server)
-    what.body = desired_server{};
-  else if (who.role == role::observer)
-    what.body = job_status{};
+  desired_state what{who, state_.term, next_desired_++, true, std::move(why), body_for(who.role)};
   effects.push_back(send_effect{std::move(what)});
 }
 

@@ -55,17 +55,23 @@ struct coordinator_options {
 };
 
 /// Invariants, beside those of its parts:
-/// (1) at most one incarnation of each (role, index) is a member; a dead one never comes back.
-/// (2) desired states of one term have growing sequences, and are a function of the state.
+/// (1) at most one incarnation of each (role, index) is a member; a dead one never comes back. Held
+///     by: assert in membership::hear(), membership::mark_dead().
+/// (2) desired states of one term have growing sequences, and are a function of the state. Held by:
+///     assert in send().
 /// (3) the job is finished only when every batch is applied on every chain, and (with checkpoints)
-///     the last checkpoint was committed after that.
-/// (4) the job is ended only by the main launcher (observer 0); others report deaths.
+///     the last checkpoint was committed after that. Held by: assert in finish(); check_finished()
+///     in cli/sim/job_checks.cpp.
+/// (4) the job is ended only by the main launcher (observer 0); others report deaths. Held by:
+///     assert in take().
 /// (5) a worker that the straggler detector evicts has no incarnation in the servers' lists and no
-///     leases.
+///     leases. Held by: assert in detect_stragglers().
 /// (6) after a restart no desired state is sent before every member of the job has reported or
 ///     recovery_timeout has passed. So the members' state is known before anything new is decided.
+///     Held by: assert in send().
 /// (7) when a server is asked for the last cut of a stopped job, no worker may push to it any more;
-///     in bsp no worker holds a batch after the clock of that cut.
+///     in bsp no worker holds a batch after the clock of that cut. Held by: assert in finish();
+///     check_stopped() in cli/sim/job_checks.cpp.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
 ///                                               ^-----------a chain lost batches---------------|
@@ -117,6 +123,12 @@ private:
             effects_ref effects);
   bool may_belong(const member_id& who) const;
   void on_join(const status_message& what, time_point now, effects_ref effects);
+  void take_in(const member_id& who, const worker_status& body, time_point now,
+               effects_ref effects);
+  void take_in(const member_id& who, const server_status& body, time_point now,
+               effects_ref effects);
+  void take_in(const member_id& who, const observer_status& body, time_point now,
+               effects_ref effects);
   void on_member_lost(const member_id& who, const std::string& why, time_point now,
                       effects_ref effects);
   void detect_stragglers(time_point now, effects_ref effects);
@@ -153,7 +165,6 @@ private:
   bool acts_in_a_chain(const member_id& who) const;
   void detect_silent_servers(time_point now, effects_ref effects);
   void detect_unheard(const member_id& who, time_point now, effects_ref effects);
-  void on_server_join(const member_id& who, time_point now, effects_ref effects);
   void on_server_lost(const member_id& who, time_point now, effects_ref effects);
   std::set<server_id> expected_servers(time_point now) const;
   void place_shards(time_point now, effects_ref effects);
@@ -186,7 +197,7 @@ private:
   membership members_;
   std::set<member_id> unknown_members_; ///< Members of another job; one event tells of each.
   std::set<member_id> notified_;        ///< Members that had their event; at most one for each.
-  std::set<std::pair<role, std::uint32_t>> seen_;
+  std::set<member_id> seen_;            ///< Slots whose first member has come.
   std::map<std::uint32_t, server_entry> servers_; ///< The present servers.
   std::map<std::uint32_t, time_point> gone_;      ///< Absent servers, and since when.
   std::set<server_id> newcomers_; ///< Added servers that do not have their share of the chains yet.

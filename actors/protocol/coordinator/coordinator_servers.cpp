@@ -24,7 +24,7 @@ bool is_member(const chain_config& config, const member_id& who) {
 bool has_failed(const replica_status& what) { return what.failed && what.unreadable == 0; }
 
 job_event about_server(event_kind kind, const server_id& server) {
-  return {kind, {{"member", name_of({role::server, server.value, {}})}}};
+  return {kind, {{"member", name_of(member_of(server))}}};
 }
 
 } // namespace
@@ -32,7 +32,8 @@ job_event about_server(event_kind kind, const server_id& server) {
 // -- presence -----------------------------------------------------------------------------------
 
 /// Adds the server to the job if no request did: another host may lend one.
-void coordinator::on_server_join(const member_id& who, time_point now, effects_ref effects) {
+void coordinator::take_in(const member_id& who, const server_status& /*body*/, time_point now,
+                          effects_ref effects) {
   if (!slots().contains({who.index})) {
     assign_slot({who.index}, now, effects);
     persist(effects);
@@ -66,7 +67,7 @@ void coordinator::detect_silent_servers(time_point now, effects_ref effects) {
       placement_.silent(who);
   }
   for (const auto& who : members_.silent(now, last_copy_patience * options_.liveness_timeout))
-    if (who.role == role::server)
+    if (servers_.contains(who.index) && servers_.at(who.index).id == who)
       on_member_lost(who, "silent for too long", now, effects);
 }
 
@@ -102,7 +103,7 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
   const bool begun = std::ranges::all_of(placement_.records(), has_begun);
   std::set<server_id> all;
   for (const auto& [index, since] : gone_) {
-    const bool came_before = begun || seen_.contains({role::server, index});
+    const bool came_before = begun || seen_.contains(member_of(server_id{index}));
     if (!came_before || now - since < options_.return_timeout)
       all.insert({index});
   }

@@ -7,9 +7,9 @@
 namespace troupe {
 namespace {
 
-member_status absent(role kind, std::uint32_t index) {
+member_status absent(const member_id& slot) {
   member_status one;
-  one.member = {kind, index, {}};
+  one.member = slot;
   return one;
 }
 
@@ -22,19 +22,16 @@ std::vector<lease> leases_before(std::optional<batch_id> end, std::vector<lease>
   return leases;
 }
 
-desired_worker desired_for_worker(std::uint32_t index, const cluster_state& cluster) {
-  const auto& worker = cluster.workers.all().at(index);
-  desired_worker mine;
+void fill(desired_worker& mine, const member_id& who, const cluster_state& cluster) {
+  const auto& worker = cluster.workers.all().at(who.index);
   mine.view = cluster.view;
   mine.admitted = worker.stage == admission_stage::admitted;
   mine.start_clock = worker.start_clock;
   if (mine.admitted && !cluster.shards.is_rolling_back())
-    mine.leases = leases_before(cluster.work_end, cluster.workers.batches().leases_of({index}));
-  return mine;
+    mine.leases = leases_before(cluster.work_end, cluster.workers.batches().leases_of({who.index}));
 }
 
-desired_server desired_for_server(const member_id& who, const cluster_state& cluster) {
-  desired_server mine;
+void fill(desired_server& mine, const member_id& who, const cluster_state& cluster) {
   mine.job = cluster.job;
   mine.generation = cluster.stored.generation;
   mine.shard_of = cluster.stored.shard_of;
@@ -44,9 +41,7 @@ desired_server desired_for_server(const member_id& who, const cluster_state& clu
     mine.servers.push_back({server.id, server.report.address});
   if (const auto found = cluster.servers.find(who.index); found != cluster.servers.end())
     mine.heard_ns = found->second.echo_ns;
-  for (const auto& [place, record] : cluster.members.all()) {
-    if (place.role != role::worker)
-      continue;
+  for (const auto& [place, record] : cluster.members.workers()) {
     const auto& worker = cluster.workers.all().at(place.index);
     const bool known = worker.stage == admission_stage::admitted;
     const bool unbound = known && worker.measure == straggler_measure::demoted;
@@ -58,11 +53,10 @@ desired_server desired_for_server(const member_id& who, const cluster_state& clu
   }
   mine.checkpoint = cluster.schedule.asked();
   mine.checkpoint_clock = cluster.schedule.asked_clock();
-  return mine;
 }
 
 member_status status_of_server(std::uint32_t index, bool over, const cluster_state& cluster) {
-  auto one = absent(role::server, index);
+  auto one = absent(member_of(server_id{index}));
   one.updates_rolled_back = cluster.shards.rolled_back_by(index);
   const auto found = cluster.servers.find(index);
   if (found == cluster.servers.end())
@@ -88,7 +82,7 @@ member_status status_of_server(std::uint32_t index, bool over, const cluster_sta
 member_status status_of_worker(std::uint32_t index, bool over, const cluster_state& cluster) {
   const auto& worker = cluster.workers.all().at(index);
   const auto& batches = cluster.workers.batches();
-  auto one = absent(role::worker, index);
+  auto one = absent(member_of(worker_id{index}));
   const bool busy = worker.stage == admission_stage::admitted && batches.holds_work({index});
   const bool idle = over || cluster.phase == job_phase::finishing
                     || (cluster.phase == job_phase::training && batches.remaining() == 0);
@@ -112,7 +106,7 @@ std::vector<member_status> statuses(const cluster_state& cluster) {
   for (std::uint32_t index = 0; index < cluster.workers.expected(); ++index) {
     if (workers.contains(index))
       continue;
-    all.push_back(absent(role::worker, index));
+    all.push_back(absent(member_of(worker_id{index})));
     if (cluster.workers.measure_of({index}) == straggler_measure::evicted)
       all.back().state = member_state::evicted;
   }
@@ -126,8 +120,7 @@ std::vector<member_status> statuses(const cluster_state& cluster) {
   return all;
 }
 
-job_status status_for_observer(const cluster_state& cluster) {
-  job_status mine;
+void fill(job_status& mine, const member_id& /*who*/, const cluster_state& cluster) {
   mine.view = cluster.view;
   mine.phase = cluster.phase;
   mine.batches_done = cluster.workers.batches().settled();
@@ -141,20 +134,30 @@ job_status status_for_observer(const cluster_state& cluster) {
   mine.job = cluster.job;
   mine.coordinator = cluster.coordinator;
   mine.directory_mark = cluster.directory_mark;
-  return mine;
+}
+
+/// Makes `body` an empty one of the alternative for the role, if there is one.
+template <class... Bodies>
+void choose_body(role whom, std::variant<Bodies...>& body) {
+  ((Bodies::receiver == whom ? void(body = Bodies{}) : void()), ...);
 }
 
 } // namespace
 
+decltype(desired_state::body) body_for(role whom) {
+  decltype(desired_state::body) body;
+  choose_body(whom, body);
+  return body;
+}
+
 desired_state desired_for(const member_id& who, const cluster_state& cluster) {
-  desired_state what{
-    who, cluster.stored.term, 0, cluster.phase == job_phase::stopped, cluster.failed, {}};
-  if (who.role == role::worker)
-    what.body = desired_for_worker(who.index, cluster);
-  else if (who.role == role::server)
-    what.body = desired_for_server(who, cluster);
-  else
-    what.body = status_for_observer(cluster);
+  desired_state what{who,
+                     cluster.stored.term,
+                     0,
+                     cluster.phase == job_phase::stopped,
+                     cluster.failed,
+                     body_for(who.role)};
+  std::visit([&](auto& body) { fill(body, who, cluster); }, what.body);
   return what;
 }
 

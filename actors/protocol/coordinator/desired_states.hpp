@@ -29,10 +29,12 @@ struct cluster_state {
   const checkpoint_schedule& schedule;
   const event_journal& events;
   std::optional<batch_id> work_end; ///< Workers hold no batch from this one on.
-  std::uint32_t coordinator = 0; ///< Index of this coordinator.
+  std::uint32_t coordinator = 0;    ///< Index of this coordinator.
   std::uint64_t directory_mark = 0;
 };
 
+/// Returns an empty body of a desired state for members of this role.
+decltype(desired_state::body) body_for(role whom);
 /// Returns the member's desired state, without a sequence.
 desired_state desired_for(const member_id& who, const cluster_state& cluster);
 /// Returns the heads and the partition map, as clients need them, with the configuration of

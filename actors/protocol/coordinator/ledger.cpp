@@ -2,6 +2,7 @@
 
 #include "actors/protocol/mutation.hpp"
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -23,7 +24,7 @@ std::uint64_t position_in(const lease& what, std::uint64_t batch) {
 } // namespace
 
 ledger::ledger(const job_spec& job, ledger_options options)
-    : job_(job), options_(options), batches_(job.batches()), bsp_(any_bsp(job)) {
+    : job_(job), options_(options), batches_(job.batches()), by_clocks_(goes_by_clocks(job)) {
   options_.lease_batches = std::clamp(options_.lease_batches, 1u, lease_count_max);
   options_.leases_ahead = std::max(options_.leases_ahead, 1u);
 }
@@ -45,7 +46,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
   while (!queued_.empty()) {
     const auto to = least_loaded(workers, lease_max);
     const auto size_max = lease_max_of(to, lease_max);
-    if (!bsp_ && load(to) >= size_max * options_.leases_ahead)
+    if (!by_clocks_ && load(to) >= size_max * options_.leases_ahead)
       break;
     auto what = take_queued(std::min(lease_size(workers.size()), size_max));
     what.id = next_lease_id++;
@@ -56,7 +57,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
     const auto to = fewest_leases(workers);
     if (leases_of(to).size() >= options_.leases_ahead)
       break;
-    if (bsp_) {
+    if (by_clocks_) {
       give_out_group(workers, next_lease_id, changed);
       continue;
     }
@@ -66,6 +67,7 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
     cursor_ += count;
     changed.insert(to);
   }
+  assert(knows_all());
   return changed;
 }
 
@@ -75,6 +77,7 @@ void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t
   const auto epoch_end = (cursor_ / job_.batches_per_epoch() + 1) * job_.batches_per_epoch();
   const auto clocks = std::min(options_.lease_batches, group_clocks_max);
   const auto end = std::min(cursor_ + clocks * slots, epoch_end);
+  assert(cursor_ % job_.batches_per_epoch() % slots == 0);
   // Each worker gets one slot before any gets two: each clock waits for a worker with two.
   std::vector<worker_id> without;
   for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
@@ -103,8 +106,10 @@ void ledger::give(worker_id worker, const lease& what) {
   auto& own = held_[worker];
   own.leases.push_back(what);
   own.done.emplace_back(what.count, false);
-  for (std::uint32_t i = 0; i < what.count; ++i)
+  for (std::uint32_t i = 0; i < what.count; ++i) {
+    assert(!leased_.contains(what.at(i).value));
     leased_[what.at(i).value] = what.id;
+  }
 }
 
 std::uint64_t ledger::lease_size(std::size_t workers) const {
@@ -125,8 +130,8 @@ std::uint64_t ledger::load(worker_id worker) const {
 std::uint64_t ledger::lease_max_of(worker_id worker,
                                    const std::map<worker_id, std::uint32_t>& lease_max) const {
   const auto own = lease_max.find(worker);
-  return own == lease_max.end() || bsp_ ? options_.lease_batches
-                                        : std::clamp(own->second, 1u, options_.lease_batches);
+  return own == lease_max.end() || by_clocks_ ? options_.lease_batches
+                                              : std::clamp(own->second, 1u, options_.lease_batches);
 }
 
 worker_id ledger::least_loaded(const std::vector<worker_id>& workers,
@@ -175,7 +180,7 @@ bool ledger::take_leases(worker_id worker) {
   for (auto i = own.leases.size(); i-- > 0;)
     if (i != kept)
       changed = cut(own, i, 0) || changed;
-  return (!bsp_ && cut(own, 0, own.first_open(0) + 1)) || changed;
+  return (!by_clocks_ && cut(own, 0, own.first_open(0) + 1)) || changed;
 }
 
 std::optional<worker_id>
@@ -183,7 +188,7 @@ ledger::overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const {
   std::optional<worker_id> most;
   for (const auto& [worker, own] : held_) {
     const bool can_give =
-      bsp_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
+      by_clocks_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
     if (!own.copy_of && can_give && (!most || least_loaded({worker, *most}, lease_max) == *most))
       most = worker;
   }
@@ -348,6 +353,7 @@ bool ledger::believe(worker_id worker, const lease_progress& reported) {
     if (done[i])
       continue;
     const auto batch = what.at(i).value;
+    assert(!leased_.contains(batch));
     queued_.erase(batch);
     finished_.erase(batch);
     leased_[batch] = what.id;
@@ -394,6 +400,7 @@ std::uint64_t ledger::audit(const batch_set& applied, bool trust_finished) {
     entry = finished_.erase(entry);
     ++queued;
   }
+  assert(knows_all());
   return queued;
 }
 
@@ -418,7 +425,7 @@ void ledger::raise_cursor(std::uint64_t end) {
   end = std::min(end, batches_);
   if (end <= cursor_)
     return;
-  if (bsp_)
+  if (by_clocks_)
     end = bsp_end(job_, bsp_clock(job_, {end - 1})).value;
   for (; cursor_ < end; ++cursor_) {
     if (!settled_.contains({cursor_}) && !leased_.contains(cursor_))
@@ -432,6 +439,10 @@ bool ledger::valid(const lease& what) const {
   return what.count > 0 && what.count <= lease_count_max && what.stride > 0
          && what.first.value < batches_
          && std::uint64_t{what.count - 1} * what.stride < batches_ - what.first.value;
+}
+
+bool ledger::knows_all() const {
+  return settled_.size() + queued_.size() + leased_.size() + finished_.size() >= cursor_;
 }
 
 const std::vector<lease>& ledger::leases_of(worker_id worker) const {

@@ -33,12 +33,14 @@ struct ledger_options {
 ///   settled    applied on every server
 /// Invariants:
 /// (1) a batch is open (not reported done) in at most one lease. Copies do not count: their batches
-///     are another worker's, and the first report of a batch ends it.
+///     are another worker's, and the first report of a batch ends it. Held by: assert in give(),
+///     believe(); check_open_batches() in cli/sim/job_desired.cpp.
 /// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() skips no
-///     batch: those that applied batches or adopted leases skip are queued.
+///     batch: those that applied batches or adopted leases skip are queued. Held by: assert in
+///     hand_out(), audit().
 /// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease
 ///     is one slot of its clocks (stride = slots). So each batch that a worker waits for is held by
-///     some worker.
+///     some worker. Held by: assert in give_out_group().
 class ledger {
 public:
   explicit ledger(const job_spec& job, ledger_options options = {});
@@ -139,11 +141,13 @@ private:
   worker_id fewest_leases(const std::vector<worker_id>& workers) const;
   std::uint64_t lease_size(std::size_t workers) const;
   bool valid(const lease& what) const;
+  /// Returns whether as many batches have a state as there are below cursor_.
+  bool knows_all() const;
 
   job_spec job_;
   ledger_options options_;
   std::uint64_t batches_ = 0;
-  bool bsp_ = false; ///< Some table is bsp.
+  bool by_clocks_ = false;
   std::uint64_t cursor_ = 0;
   batch_set settled_;
   std::set<std::uint64_t> queued_;

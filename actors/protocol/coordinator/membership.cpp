@@ -1,5 +1,7 @@
 #include "actors/protocol/coordinator/membership.hpp"
 
+#include <cassert>
+
 namespace troupe {
 namespace {
 
@@ -10,15 +12,13 @@ using namespace std::chrono_literals;
 constexpr auto doubt = 500ms;
 
 member_id slot_of(const member_id& who) {
-  return who.role == role::observer ? who : member_id{who.role, who.index, {}};
+  return traits_of(who.role).has_slots ? member_id{who.role, who.index, {}} : who;
 }
 
 } // namespace
 
 std::string name_of(const member_id& who) {
-  const char* names[] = {"coordinator", "server", "worker", "observer"};
-  return std::string{names[static_cast<std::size_t>(who.role) % 4]} + " "
-         + std::to_string(who.index);
+  return std::string{traits_of(who.role).name} + " " + std::to_string(who.index);
 }
 
 std::optional<member_id> membership::gives_way(const member_id& sender, time_point now) const {
@@ -26,7 +26,7 @@ std::optional<member_id> membership::gives_way(const member_id& sender, time_poi
   if (slot == members_.end() || slot->second.id == sender || dead_.contains(sender))
     return std::nullopt;
   const auto& holder = slot->second;
-  const bool silent = holder.id.role == role::worker && now - holder.heard > doubt;
+  const bool silent = !traits_of(holder.id.role).holds_values && now - holder.heard > doubt;
   return holder.disconnected || silent ? std::optional{holder.id} : std::nullopt;
 }
 
@@ -48,6 +48,7 @@ membership::standing membership::hear(const status_message& what, time_point now
   holder.heard = now;
   holder.disconnected.reset();
   holder.rss_bytes_max = what.rss_bytes_max;
+  assert(holder.id == what.from && slot_of(holder.id) == slot->first);
   return is_free ? standing::joined : standing::news;
 }
 
@@ -66,6 +67,7 @@ bool membership::mark_dead(const member_id& who) {
   dead_.insert(who);
   waiting_.erase(who);
   leave(who);
+  assert(find(who) == nullptr);
   return was_member;
 }
 

@@ -10,14 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace troupe {
-
-/// Slots of servers, including servers that are added later.
-constexpr std::uint32_t servers_max = partitions_max;
 
 /// A present incarnation.
 struct member_entry {
@@ -40,9 +38,10 @@ struct server_entry {
 };
 
 /// Invariants:
-/// (1) a slot, (role, index), has at most one incarnation; observers have a slot for each of
-///     theirs.
-/// (2) an incarnation that was declared dead never gets a slot again.
+/// (1) a slot, (role, index), has at most one incarnation. An incarnation of a role without slots
+///     has one of its own. Held by: assert in hear().
+/// (2) an incarnation that was declared dead never gets a slot again. Held by: assert in
+///     mark_dead(), hear().
 class membership {
 public:
   enum class standing {
@@ -55,7 +54,7 @@ public:
   };
 
   /// Returns the incarnation that must be declared dead before the sender of a status can have its
-  /// slot: its connection is gone, or it is a worker and was silent for 500 ms.
+  /// slot: its connection is gone, or it holds no values and was silent for 500 ms.
   std::optional<member_id> gives_way(const member_id& sender, time_point now) const;
   standing hear(const status_message& what, time_point now);
 
@@ -77,6 +76,11 @@ public:
   member_entry* find(const member_id& who);
   const std::map<member_id, member_entry>& all() const { return members_; }
   std::map<member_id, member_entry>& all() { return members_; }
+  /// Returns the entries of workers, ordered by their indices.
+  auto workers() const {
+    return std::ranges::subrange(members_.lower_bound(member_of(worker_id{0})),
+                                 members_.lower_bound(member_of(worker_id{workers_max})));
+  }
 
 private:
   std::map<member_id, member_entry> members_; ///< By slot.

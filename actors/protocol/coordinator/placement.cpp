@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <utility>
 
@@ -156,6 +157,7 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   if (members.empty())
     return false;
   const auto& before = mutated(mutation::found_twice) ? chain.active : newest(chain);
+  assert(before.generation == newest(chain).generation);
   chain.base_checkpoint = checkpoint;
   have_less_[index].clear();
   propose(chain, {{}, {}, std::move(members), {}}, {before.generation.value + 1});
@@ -285,12 +287,19 @@ bool placement::decide(std::uint32_t index, time_point now) {
   }
   if (!chain.proposed || !may_activate(index))
     return false;
+  assert(all_of(chain.proposed->members, [&](auto& x) { return has_sealed(x, index); }));
+  assert(
+    all_of(chain.active.members, [&](auto& x) { return is_absent(x) || has_sealed(x, index); }));
   chain.active = *std::exchange(chain.proposed, std::nullopt);
   have_less_[index].clear();
   return true;
 }
 
 void placement::propose(chain_metadata& chain, chain_config next, generation_id generation) {
+  assert(!next.members.empty() && generation >= newest(chain).generation);
+  assert(generation != chain.active.generation || all_of(next.members, [&](auto& who) {
+           return contains(chain.active.members, who) || chain.active.joiner == who;
+         }));
   next.config = {newest(chain).config.value + 1};
   next.generation = generation;
   chain.proposed = std::move(next);
@@ -478,6 +487,7 @@ void placement::part_neighbours(std::uint32_t index, time_point now) {
     apart_count(first) > apart_count(second) && chain.active.members.size() > 1;
   apart_[{first, second}] = apart_[{second, first}] = now + options_.apart_time;
   left_out = first_is_worse ? first : second;
+  assert(left_out == second || chain.active.members.size() > 1);
   separations_.push_back({index, *left_out, first_is_worse ? second : first});
 }
 
@@ -536,6 +546,7 @@ bool placement::balance() {
   if (!best)
     return false;
   auto& chain = records_[best->first];
+  assert(is_at_rest() && gain(best->first, chain.active.members, best->second) > 0);
   propose(chain, {{}, {}, chain.active.members, best->second}, chain.active.generation);
   return true;
 }

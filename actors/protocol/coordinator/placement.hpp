@@ -44,17 +44,19 @@ struct separation {
 ///
 /// Invariants:
 /// (1) configuration numbers of a chain grow; changes of decide() are to be persisted before any
-///     member hears of them.
+///     member hears of them. Held by: check_desired(), check_records() in cli/sim/job_desired.cpp.
 /// (2) a member keeps the incarnation that it was admitted with: a restarted server has to join.
+///     Held by: assert in propose().
 /// (3) a configuration becomes active only when all of its members have sealed, and each former
-///     member has sealed or may not act any more.
+///     member has sealed or may not act any more. Held by: assert in decide().
 /// (4) a chain always has a member; if all of them are dead or silent, it waits for one to come
-///     back, or for the caller to begin another generation.
-/// (5) no two starts have the same generation: it is that of the newest configuration + 1.
+///     back, or for the caller to begin another generation. Held by: assert in propose().
+/// (5) no two starts have the same generation: it is that of the newest configuration + 1. Held by:
+///     assert in begin_again(); check_beginning() in cli/sim/job_checks.cpp.
 /// (6) of two neighbours that cannot talk one is left out, not both, and never the one that alone
-///     holds everything.
+///     holds everything. Held by: assert in part_neighbours().
 /// (7) a move reduces the sum of the squares of the servers' loads, and begins while no other
-///     change is under way: so moving ends.
+///     change is under way: so moving ends. Held by: assert in balance().
 class placement {
 public:
   /// `stored`: the records that were persisted last, one for each shard; for a new job, records as

@@ -4,6 +4,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 namespace {
@@ -30,6 +31,7 @@ std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
 void abandon_cut(const recovery_context& context) {
   if (context.schedule.cutting())
     context.schedule.abandon(context.now);
+  assert(!context.schedule.cutting());
 }
 
 } // namespace
@@ -37,7 +39,7 @@ void abandon_cut(const recovery_context& context) {
 shard_recovery::shard_recovery(const job_spec& job, recovery_options options,
                                const std::vector<chain_metadata>& records, bool is_known,
                                bool rolling_back)
-    : job_(job), options_(options), bsp_(any_bsp(job)), rolling_back_(rolling_back) {
+    : job_(job), options_(options), by_clocks_(goes_by_clocks(job)), rolling_back_(rolling_back) {
   for (const auto& record : records) {
     auto& shard = shards_.emplace_back();
     shard.started = is_known || options.resume;
@@ -192,7 +194,7 @@ bool shard_recovery::begin_generations(const recovery_context& context) {
     }
   }
   for (std::uint32_t index = 0; index < shards_.size(); ++index)
-    if (bsp_ && !rolling_back_ && servers.accepts_partial_state(index)) {
+    if (by_clocks_ && !rolling_back_ && servers.accepts_partial_state(index)) {
       // Before it acts: so no coordinator finds it acting while other shards have not gone back.
       abandon(index, context);
       roll_all_back(index, context);
@@ -207,7 +209,8 @@ void shard_recovery::abandon(std::uint32_t index, const recovery_context& contex
   shard.serving = false;
   newest_checkpoint_.reset();
   abandon_cut(context);
-  if (bsp_ && job_.durability == durability_mode::memory && !mutated(mutation::one_rolled_back))
+  if (by_clocks_ && job_.durability == durability_mode::memory
+      && !mutated(mutation::one_rolled_back))
     roll_all_back(index, context);
 }
 
@@ -245,6 +248,8 @@ bool shard_recovery::begin_abandoned(const recovery_context& context) {
         search(context);
       return changed;
     }
+    assert(!shard.started
+           || std::ranges::find(unreadable_, *newest_checkpoint_) == unreadable_.end());
     if (!context.servers.begin_again(index, shard.started ? *newest_checkpoint_ : 0))
       continue; // One of its servers is expected.
     shard.to_begin = false;
@@ -261,7 +266,7 @@ void shard_recovery::begin_serving(std::uint32_t index, const recovery_context& 
   if (!std::exchange(shard.restored, false))
     return;
   audit_needed_ = true;
-  if (bsp_)
+  if (by_clocks_)
     return;
   auto before = context.batches.acknowledged();
   before.unite(shard.lost_batches);
@@ -309,6 +314,7 @@ void shard_recovery::compare_applied(const recovery_context& context) {
     begin_history(context);
     return;
   }
+  assert(!rolling_back_ && !context.state.rolling_back);
   if (!audit_needed_) {
     context.batches.settle(applied_by_all());
     return;
@@ -344,6 +350,7 @@ void shard_recovery::audit_overdue(bool may_audit, const recovery_context& conte
   if (context.now - audited_at_ < options_.audit_grace)
     return;
   audited_at_ = context.now;
+  assert(!rolling_back_);
   if (const auto count = context.batches.audit(applied_by_all(), true); count > 0)
     context.notify({event_kind::batches_missing, {{"batches", count}}});
 }
@@ -363,7 +370,7 @@ std::uint64_t shard_recovery::clocks_of(const batch_set& applied) const {
 checkpoint_schedule::position shard_recovery::position(const ledger& batches) const {
   checkpoint_schedule::position where{batches.settled(), 0};
   for (const auto& shard : shards_) {
-    if (bsp_ && shard.serving)
+    if (by_clocks_ && shard.serving)
       where.clock = std::max(where.clock, clocks_of(shard.report.applied));
   }
   return where;

@@ -56,11 +56,15 @@ struct recovery_options {
 
 /// Invariants:
 /// (1) jobs with a bsp table: when a shard is lost, the job's generation grows and all shards begin
-///     again with the same checkpoint; other jobs: only the lost shard does.
+///     again with the same checkpoint; other jobs: only the lost shard does. Held by: check_step()
+///     in cli/sim/job_checks.cpp.
 /// (2) while shards roll back, the ledger is not compared with them; then it begins a new history.
+///     Held by: assert in compare_applied(), audit_overdue().
 /// (3) a generation begins with the newest good checkpoint, which is searched for first. A
-///     checkpoint that a server could not read is never used again.
+///     checkpoint that a server could not read is never used again. Held by: assert in
+///     begin_abandoned(); check_base_checkpoint() in cli/sim/job_desired.cpp.
 /// (4) a head that changes, and a generation that ends, abandon the checkpoint that is being cut.
+///     Held by: assert in abandon_cut(); check_parts() in cli/sim/job_checks.cpp.
 class shard_recovery {
 public:
   /// `records`: of an earlier coordinator of the job if `is_known`. `rolling_back`: a rollback had
@@ -129,7 +133,7 @@ private:
 
   job_spec job_;
   recovery_options options_;
-  bool bsp_ = false;
+  bool by_clocks_ = false;
   std::vector<shard_state> shards_;
   std::map<std::uint32_t, std::uint64_t> rolled_back_; ///< Updates that were lost, by server.
 

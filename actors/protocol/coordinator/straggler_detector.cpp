@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -375,6 +376,7 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
     }
     const bool forceable = seen.evidence && now - seen.forced_at >= options_.force_interval;
     if (forceable && who.measure < std::min(options_.strongest, straggler_measure::demoted)) {
+      assert(!late_ && !braked_ && seen.slow && seen.slow_at > seen.forced_at);
       who.measure = static_cast<straggler_measure>(static_cast<int>(who.measure) + 1);
       seen.evidence = false;
       seen.forced_at = now;
@@ -431,6 +433,8 @@ void straggler_detector::evict(worker_id worker, const group& all, time_point no
   auto& who = slots_.at(worker);
   const std::string reason = who.seen.stalled_long ? "stalled" : "slow";
   const auto numbers = describe(who.seen, all);
+  assert(!late_ && !braked_ && (who.seen.evidence || who.seen.stalled_long));
+  assert(!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval);
   evicted_at_ = now;
   ++who.evictions;
   who.measure = straggler_measure::evicted;
@@ -439,6 +443,8 @@ void straggler_detector::evict(worker_id worker, const group& all, time_point no
                                                             options_.probation_max);
   begin_track(who, now);
   const bool held = hold_host(who.host, now);
+  assert(working() >= options_.workers_min);
+  assert(who.evicted_until <= now + std::max(options_.probation_max, options_.host_hold));
   std::vector<event_field> fields{
     {"seconds", seconds_of(who.evicted_until - now)}, {"reason", reason}, {"figures", numbers}};
   if (held)

@@ -149,13 +149,16 @@ using straggler_events = std::vector<straggler_event>;
 /// host_memory.
 /// Invariants:
 /// (1) an eviction leaves at most max(1, out_share of all) evicted, and workers_min at work:
-///     may_evict() is always asked. Evictions are eviction_interval apart.
+///     may_evict() is always asked. Evictions are eviction_interval apart. Held by: assert in
+///     evict(); check_evictions(), check_eviction_told() in cli/sim/job_desired.cpp.
 /// (2) a late round, or one under the brake, takes no measures: tick() ends before, act() refuses.
+///     Held by: assert in act(), evict().
 /// (3) force grows by one degree at a time, each on a slow window that ended after the last
 ///     measure, with slow_windows in a row. Only a stalled worker is evicted at once, after an
-///     event told of it.
-/// (4) no eviction is for ever. It lasts at most probation_max, or host_hold from the last
-///     time its host was held back; less if fewer than workers_min work without it.
+///     event told of it. Held by: assert in act(), evict().
+/// (4) no eviction is for ever. It lasts at most probation_max, or host_hold from the last time its
+///     host was held back; less if fewer than workers_min work without it. Held by: assert in
+///     evict().
 /// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
 /// 1707.00788); brake and budget, Kubernetes' zone eviction and Envoy's outlier detection; work
 /// given back, DLRover.

@@ -4,6 +4,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 namespace troupe {
@@ -91,9 +92,9 @@ worker_admission::worker_admission(const job_spec& job, ledger_options leases,
                                    const std::optional<straggler_options>& stragglers,
                                    std::uint64_t term)
     : regular_(job.workers), backups_(job.backup_workers),
-      // In ssp and asp a copy is of one batch: most likely it comes too late.
-      copied_batches_max_(any_bsp(job) ? leases.lease_batches : 1), lease_time_(lease_time),
+      copied_batches_max_(goes_by_clocks(job) ? leases.lease_batches : 1), lease_time_(lease_time),
       ledger_(job, leases), next_lease_(mutated(mutation::lease_ids_again) ? 1 : (term << 32) + 1) {
+  assert(next_lease_ > term << 32);
   if (stragglers)
     detector_.emplace(*stragglers);
 }
@@ -170,9 +171,7 @@ void worker_admission::decide(const work_conditions& now_valid) {
 
 void worker_admission::admit(const work_conditions& now_valid) {
   const bool any = any_work();
-  for (const auto& [slot, record] : now_valid.members.all()) {
-    if (slot.role != role::worker)
-      continue;
+  for (const auto& [slot, record] : now_valid.members.workers()) {
     auto& worker = workers_.at(slot.index);
     const bool work = has_work_for({slot.index}, any, now_valid);
     const auto is_listed = [&] { return listed_anywhere(now_valid.shards, record.id); };
@@ -197,6 +196,7 @@ void worker_admission::admit(const work_conditions& now_valid) {
         {mutated(mutation::promise_ignored) ? 0 : *promised,
          last.generation == now_valid.generation ? last.clock : 0,
          mutated(mutation::promise_ignored) ? 0 : slowest_clock(now_valid.generation).value_or(0)});
+      assert(worker.start_clock >= *promised);
     }
   }
 }
@@ -248,9 +248,7 @@ bool worker_admission::has_work_for(worker_id id, bool any,
 
 worker_admission::worker_pool worker_admission::available_workers(const membership& members) const {
   worker_pool all;
-  for (const auto& [slot, record] : members.all()) {
-    if (slot.role != role::worker)
-      continue;
+  for (const auto& [slot, record] : members.workers()) {
     const auto& worker = workers_.at(slot.index);
     all.more_to_come = all.more_to_come || worker.stage == stage::candidate;
     if (worker.stage != stage::admitted || record.disconnected)
@@ -274,6 +272,8 @@ void worker_admission::hand_out(const worker_pool& all, const work_conditions& n
   });
   if (ready.empty())
     ready = all.regular; // In bsp it may itself wait for queued batches.
+  assert(std::ranges::all_of(
+    ready, [&](worker_id id) { return workers_.at(id.value).stage == admission_stage::admitted; }));
   const auto limits = lease_limits();
   const bool one_idles =
     std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
@@ -314,6 +314,7 @@ void worker_admission::copy_work(const worker_pool& all, time_point now) {
 
 /// Copies the slowest worker's batches to the backup worker, unless another one has a copy.
 void worker_admission::copy_slowest(worker_id backup, std::set<worker_id>& copied, time_point now) {
+  assert(!ledger_.owns_work(backup));
   const auto before = ledger_.copied_by(backup);
   auto slowest = before;
   const auto threshold = [&](worker_id one) {

@@ -57,10 +57,13 @@ struct work_conditions {
 
 /// Invariants:
 /// (1) a worker gets leases only after the head of every shard reported its incarnation as known.
-/// (2) it begins with a clock that no shard and no admitted worker has passed.
+///     Held by: assert in hand_out().
+/// (2) it begins with a clock that no shard and no admitted worker has passed. Held by: assert in
+///     admit().
 /// (3) a demoted worker, and a worker beyond those that the job needs, gets copies of the slowest
-///     workers' batches; no clock waits for it.
-/// (4) lease ids begin with the coordinator's term, so that none repeats an earlier one.
+///     workers' batches; no clock waits for it. Held by: assert in copy_slowest().
+/// (4) lease ids begin with the coordinator's term, so that none repeats an earlier one. Held by:
+///     assert in worker_admission(); check_leases() in cli/sim/job_desired.cpp.
 /// After a restart the straggler detector begins anew, with no worker evicted.
 class worker_admission {
 public:
@@ -127,7 +130,7 @@ private:
 
   std::uint32_t regular_;
   std::uint32_t backups_;
-  std::uint32_t copied_batches_max_;
+  std::uint32_t copied_batches_max_; ///< In ssp and asp one: a copy most likely comes too late.
   std::chrono::milliseconds lease_time_;
 
   std::map<std::uint32_t, worker_state> workers_;

@@ -9,6 +9,7 @@ void bsp_slots::keep(const step_header& step, request_token token, bool counted)
   const batch_id batch = step.batch;
   assert(!applied(batch) && !too_far(batch));
   const auto [at, is_new] = kept_.try_emplace(batch, bsp_slot{step, std::nullopt, {}, false});
+  assert(is_new || at->second.source != token);
   if (is_new && !is_entered(batch))
     at->second.source = token;
   at->second.waiting.push_back(token);
@@ -47,6 +48,7 @@ void bsp_slots::drop_next(bool applied) {
   kept_.erase(kept_.begin(), kept_.lower_bound(bsp_end(job_, clocks_)));
   clocks_ += applied ? 1 : 0;
   --entries_;
+  assert(kept_.empty() || !this->applied(kept_.begin()->first));
   for (auto& [batch, slot] : kept_)
     if (is_entered(batch))
       slot.source.reset(); // It came early; another replica's entry has the payload.

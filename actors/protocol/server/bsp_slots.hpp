@@ -23,10 +23,12 @@ struct bsp_slot {
 };
 
 /// Invariants:
-/// (1) every kept slot belongs to a clock in [clocks(), clocks() + clocks_ahead_max].
-/// (2) a slot's source never changes to another push: a second copy only waits with it.
+/// (1) every kept slot belongs to a clock in [clocks(), clocks() + clocks_ahead_max]. Held by:
+///     assert in keep(), drop_next().
+/// (2) a slot's source never changes to another push: a second copy only waits with it. Held by:
+///     assert in keep().
 /// (3) the oldest entry that is a clock is the next clock: such an entry is made when all before it
-///     were applied or discarded.
+///     were applied or discarded. Held by: assert in shard::applied().
 class bsp_slots {
 public:
   /// Slots of clocks further ahead are not kept. Workers are at most a few clocks apart in bsp, so

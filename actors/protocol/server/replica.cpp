@@ -192,6 +192,7 @@ void replica::tick(time_point now, replica_effects& effects) {
 // -- the log --
 
 void replica::append(const propose_effect& what, time_point now, replica_effects& effects) {
+  assert(leads());
   log_entry entry{.pushes = {}, .tables = what.entry.tables};
   entry.pushes.reserve(what.pushes.size());
   for (const auto token : what.pushes)
@@ -243,7 +244,7 @@ void replica::run(chain_effects& news, replica_effects& effects) {
 
 void replica::truncate(std::uint64_t last, replica_effects& effects) {
   if (options_.writes_log && first_ + log_.size() > last + 1)
-    effects.push_back(take_back_effect{last});
+    effects.push_back(write_effect{last + 1, std::nullopt});
   while (first_ + log_.size() > last + 1) {
     log_bytes_ -= payload_bytes(log_.back());
     log_.pop_back();
@@ -268,6 +269,7 @@ void replica::carry_out(time_point now, replica_effects& effects) {
     decided_.clear();
     if (stepping_ || applied_ == final_)
       return;
+    assert(applied_ < final_ && first_ <= applied_ + 1);
     stepping_ = true;
     shard_->commit(decided_);
   }

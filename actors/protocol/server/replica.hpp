@@ -53,6 +53,9 @@ struct replica_options {
 struct step_effect {
   apply_effect what;
   std::vector<std::shared_ptr<const push_request>> pushes;
+  /// Only check that the step can be taken, and keep it for the next apply_gathered_effect. Set by
+  /// replica_host.
+  bool is_gathered = false;
 };
 /// Send this to the replica of the same shard on that server.
 struct replica_send_effect {
@@ -60,29 +63,28 @@ struct replica_send_effect {
   decltype(replica_message::what) what;
 };
 
-/// Write this entry to the write-ahead log, in place of entries with its index or later ones. Only
-/// when that has succeeded, carry out the effects behind it.
+/// Write this entry to the write-ahead log, in place of entries with its index or later ones; only
+/// remove those if it is nullopt, as they will never be committed. Only when that has succeeded,
+/// carry out the effects behind it.
 struct write_effect {
   std::uint64_t index = 0;
-  log_entry entry;
-};
-/// Remove the entries beyond `last` from the write-ahead log: they will never be committed.
-struct take_back_effect {
-  std::uint64_t last = 0;
+  std::optional<log_entry> entry;
 };
 
 using replica_effect =
-  std::variant<write_effect, take_back_effect, step_effect, acknowledge_effect, refuse_effect,
-               answer_effect, cut_effect, replica_send_effect, request_copy_effect>;
+  std::variant<write_effect, step_effect, acknowledge_effect, refuse_effect, answer_effect,
+               cut_effect, replica_send_effect, request_copy_effect>;
 using replica_effects = std::vector<replica_effect>;
 
 /// Handles the events of one generation of the shard. For another generation the caller makes
 /// another replica.
 ///
 /// Invariants:
-/// (1) entries are applied in the order of the log, one at a time, each after it is committed.
+/// (1) entries are applied in the order of the log, one at a time, each after it is committed. Held
+///     by: assert in carry_out(), applied(), discarded().
 /// (2) pushes are taken by the head alone, while it is not sealed. Pulls are answered under a
-///     lease, by the head or, with query::anywhere, by another member.
+///     lease, by the head or, with pull_request::anywhere, by another member. Held by: assert in
+///     append(); check_answer() in cli/sim/job_checks.cpp.
 class replica {
 public:
   /// `generation`: the job's generation, which steps name. `of`: the shard's generation.

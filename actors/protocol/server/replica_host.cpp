@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace troupe {
@@ -26,15 +27,9 @@ const chain_config& newest_of(const chain_metadata& record) {
 } // namespace
 
 replica_host::replica_host(shard_id shard, replica_host_options options)
-    : shard_(shard), options_(std::move(options)) {}
-
-/// Returns whether the replica keeps states on disk. Each step changes all of a dense table, so an
-/// old state of it makes no copy smaller.
-bool replica_host::keeps_states() const {
-  const auto& job = desired_->job;
-  return options_.has_checkpoints && options_.has_disk
-         && (is_durable() || (job.replicas > 1 && any_sparse(job)));
-}
+    : shard_(shard), options_(std::move(options)),
+      loader_({options_.self.index}, options_.has_checkpoints), copies_(options_.copy_patience),
+      saver_(options_.has_checkpoints, options_.has_disk) {}
 
 // -- desired state --
 
@@ -60,10 +55,9 @@ void replica_host::reconcile(const chain_metadata& record,
   // A server without a part in the generation to come seals the one before.
   if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
     begin_generation(newest, now, effects);
-  if (!replica_ || broken_)
+  if (!acts())
     return;
-  if (sending_ && sending_->second < newest.config)
-    end_copy(effects);
+  copies_.supersede(newest.config, effects);
   if (other_workers)
     effects.push_back(workers_effect{});
   replica_->renew(time_point{desired_->heard_ns});
@@ -75,8 +69,9 @@ void replica_host::reconcile(const chain_metadata& record,
 }
 
 void replica_host::tick(time_point now, host_effects& effects) {
+  assert(awaits_ == awaited::nothing);
   free_if_unnamed(now, effects);
-  if (!replica_ || broken_)
+  if (!acts())
     return;
   replica_->tick(now, decided_);
   advance(now, effects);
@@ -94,19 +89,15 @@ void replica_host::free_if_unnamed(time_point now, host_effects& effects) {
 
 /// Follows the parts of the desired state that need a state into which all steps are taken.
 void replica_host::follow_desired(time_point now, host_effects& effects) {
-  if (const auto early = std::exchange(early_request_, std::nullopt))
+  if (const auto early = copies_.take_early())
     send_copy(early->first, early->second, effects);
   const auto wanted = desired_->checkpoint;
-  if (wanted <= std::max(checkpoint_cut_, checkpoint_failed_) || !options_.has_checkpoints)
+  if (!saver_.is_due(wanted))
     return;
   if (!replica_->leads())
     return save_for_later(effects);
-  if (is_bsp_ && replica_->state()->bsp_clocks() > desired_->checkpoint_clock) {
-    checkpoint_failed_ = wanted; // Other chains may have cut at that clock.
-    checkpoint_failure_ = "the clock of the cut had passed when the order came";
-    effects.push_back(report_effect{});
-    return;
-  }
+  if (is_bsp_ && replica_->state()->bsp_clocks() > desired_->checkpoint_clock)
+    return saver_.is_late(wanted, effects);
   replica_->request_cut(wanted, desired_->checkpoint_clock, now, decided_);
 }
 
@@ -115,141 +106,67 @@ void replica_host::follow_desired(time_point now, host_effects& effects) {
 void replica_host::begin_generation(const chain_config& newest, time_point now,
                                     host_effects& effects) {
   assert(awaits_ == awaited::nothing && next_ == decided_.size());
-  requests_.clear();
-  pulls_due_.clear();
-  effects.push_back(refuse_all_effect{{errc::rolled_back, "the server restores its partitions"}});
+  requests_.refuse_all({errc::rolled_back, "the server restores its partitions"}, effects);
   apply_gathered(effects);
   add(former_, counters_of_state());
   replica_.reset();
   checksums_.clear();
   generation_ = newest.generation;
   job_generation_ = desired_->generation; // Saved, as `desired_` may change during a load.
-  base_checkpoint_ = record_.base_checkpoint;
-  lost_ = record_.active;
-  ++load_;
-  loading_ = loading::nothing;
-  loaded_.clear();
-  sending_.reset();
-  copying_.reset();
-  copied_.reset();
-  part_ = {};
-  failed_.reset();
-  unreadable_ = 0;
-  was_told_ = recovered_ = broken_ = copy_waits_ = false;
-  is_bsp_ = any_bsp(desired_->job);
-  partitions_.clear();
-  for (std::uint32_t p = 0; p < desired_->shard_of.size(); ++p)
-    if (desired_->shard_of[p] == shard_)
-      partitions_.push_back({p});
-  effects.push_back(begin_generation_effect{generation_, base_checkpoint_, partitions_});
-  if (starts_generation(newest, options_.self))
-    return load(effects);
-  begin({}, now);
-  if (!keeps_states())
-    return;
-  copy_waits_ = true; // The local state may hold a part of the copy.
-  effects.push_back(recall_effect{load_, partitions_});
-}
-
-/// Begins a chain whose servers have all ended with the local state of one of them, or with the
-/// checkpoint if that state cannot be used.
-void replica_host::load(host_effects& effects) {
-  if (fingerprint(desired_->job) != options_.job)
-    return give_up({errc::wrong_job, "the coordinator runs another job"}, 0, effects);
-  if (!is_durable() || lost_.config == config_id{})
-    return load_checkpoint(effects);
-  if (!keeps_states())
-    return load_instead("no local state fits this start", effects);
-  loading_ = loading::recalling;
-  effects.push_back(recall_effect{load_, partitions_});
-}
-
-void replica_host::load_checkpoint(host_effects& effects) {
-  if (base_checkpoint_ == 0 || mutated(mutation::checkpoint_not_restored)) {
-    loading_ = loading::filling;
-    effects.push_back(fill_effect{load_, partitions_});
-  } else if (!options_.has_checkpoints) {
-    give_up({errc::io_failed, "there are no checkpoints to restore from"}, 0, effects);
+  copies_.begin_generation();
+  saver_.begin_generation();
+  broken_.reset();
+  was_told_ = false;
+  is_bsp_ = goes_by_clocks(desired_->job);
+  auto terms = terms_of_load();
+  effects.push_back(begin_generation_effect{generation_, terms.base_checkpoint, terms.partitions});
+  loader_.begin(std::move(terms));
+  if (!starts_generation(newest, options_.self)) {
+    begin({}, now);
+    if (saver_.keeps_states(desired_->job))
+      loader_.recall_past(effects);
+  } else if (fingerprint(desired_->job) != options_.job) {
+    loader_.give_up({errc::wrong_job, "the coordinator runs another job"}, effects);
   } else {
-    loading_ = loading::restoring;
-    effects.push_back(restore_effect{load_, base_checkpoint_, partitions_});
+    loader_.load(effects);
   }
 }
 
-void replica_host::load_instead(const std::string& why, host_effects& effects) {
-  effects.push_back(
-    note_effect{log_level::warn,
-                why + "; it begins with "
-                  + (base_checkpoint_ == 0 ? "initial values"
-                                           : "checkpoint " + std::to_string(base_checkpoint_))});
-  load_checkpoint(effects);
-}
-
-bool replica_host::awaits_load(std::uint64_t load) const {
-  return load == load_ || mutated(mutation::late_load_taken);
+load_terms replica_host::terms_of_load() const {
+  load_terms terms;
+  terms.generation = generation_;
+  terms.history = job_generation_;
+  terms.base_checkpoint = record_.base_checkpoint;
+  terms.lost = record_.active;
+  for (std::uint32_t p = 0; p < desired_->shard_of.size(); ++p)
+    if (desired_->shard_of[p] == shard_)
+      terms.partitions.push_back({p});
+  terms.is_durable = desired_->job.durability == durability_mode::log;
+  terms.keeps_states = saver_.keeps_states(desired_->job);
+  return terms;
 }
 
 void replica_host::recalled(std::uint64_t load, const result<std::optional<recalled_state>>& found,
                             host_effects& effects) {
-  if (!awaits_load(load))
-    return;
-  const auto* kept =
-    found && *found && (*found)->base.history == job_generation_ ? &**found : nullptr;
-  if (replica_) { // It joins.
-    copy_waits_ = false;
-    if (kept != nullptr && kept->base.generation == generation_)
-      effects.push_back(keep_past_effect{});
-    return;
-  }
-  if (!found)
-    return load_instead(found.error().text, effects);
-  if (kept == nullptr)
-    return load_instead("no local state of this history", effects);
-  if (!kept_all(lost_, {options_.self.index}, kept->base) && !mutated(mutation::lost_not_compared))
-    return load_instead("the local state lacks acknowledged updates", effects);
-  loading_ = loading::replaying;
-  recalled_entries_ = kept->entries;
-  effects.push_back(replay_effect{load_});
+  loader_.recalled(load, found, effects);
 }
 
 void replica_host::loaded(std::uint64_t load, std::vector<shard_partition> held, time_point now,
                           host_effects& effects) {
-  if (!awaits_load(load))
+  if (!loader_.loaded(load, std::move(held), effects))
     return;
-  if (loading_ == loading::replaying) {
-    effects.push_back(note_effect{log_level::info, "recovered from its local state, "
-                                                     + std::to_string(recalled_entries_)
-                                                     + " entries of its log"});
-    recovered_ = true;
-  }
-  loading_ = loading::nothing;
-  loaded_ = std::move(held);
   if (writes_log() && !mutated(mutation::begun_before_saved))
-    save({load_, save_purpose::starting, 0}, loaded_, effects);
+    save({loader_.number(), save_purpose::starting, 0}, loader_.held(), effects);
   else
     begin_with_loaded(now, effects);
 }
 
 void replica_host::load_failed(std::uint64_t load, const failure& why, host_effects& effects) {
-  if (!awaits_load(load))
-    return;
-  const auto what = std::exchange(loading_, loading::nothing);
-  if (what == loading::replaying)
-    return load_instead(why.text, effects);
-  const bool is_rotten =
-    what == loading::restoring && (why.code == errc::damaged || why.code == errc::io_failed);
-  give_up(why, is_rotten ? base_checkpoint_ : 0, effects);
-}
-
-/// Reports that the generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
-void replica_host::give_up(failure why, std::uint64_t bad_checkpoint, host_effects& effects) {
-  failed_ = std::move(why);
-  unreadable_ = bad_checkpoint;
-  effects.push_back(report_effect{});
+  loader_.failed(load, why, effects);
 }
 
 /// Makes the replica; one that holds nothing has to join.
-void replica_host::begin(std::vector<shard_partition> held, time_point now) {
+void replica_host::begin(const std::vector<shard_partition>& held, time_point now) {
   auto how = options_.replica_options_of(desired_->job);
   if (desired_->job.replicas == 1)
     how.chain.lease_time = {};
@@ -260,25 +177,24 @@ void replica_host::begin(std::vector<shard_partition> held, time_point now) {
 }
 
 void replica_host::begin_with_loaded(time_point now, host_effects& effects) {
-  effects.push_back(adopt_effect{});
-  begin(std::exchange(loaded_, {}), now);
+  assert(!replica_ && !broken_);
+  effects.push_back(settle_loaded_effect{true});
+  begin(loader_.take(), now);
   reconcile(chain_metadata{record_}, desired_, now, effects); // New while it loaded.
   effects.push_back(report_effect{});
 }
 
 /// Ends all work: it must not acknowledge a push that its log lacks.
 void replica_host::break_off(const failure& why, host_effects& effects) {
-  broken_ = true;
+  broken_ = why;
   was_told_ = false;
   decided_.clear();
   next_ = 0;
-  requests_.clear();
-  pulls_due_.clear();
-  loaded_.clear();
-  copied_.reset();
-  effects.push_back(drop_copy_effect{});
-  effects.push_back(refuse_all_effect{{errc::not_ready, "the server cannot write its log"}});
-  give_up(why, 0, effects);
+  loader_.take();
+  copies_.drop();
+  effects.push_back(settle_loaded_effect{false});
+  requests_.refuse_all({errc::not_ready, "the server cannot write its log"}, effects);
+  effects.push_back(report_effect{});
 }
 
 // -- requests --
@@ -294,11 +210,12 @@ void replica_host::ask(request_token token, request what, time_point now, host_e
     effects.push_back(refuse_effect{token, usable.error()});
     return;
   }
-  auto& open = requests_.add(token.value, {std::move(what.pull), {}});
+  const bool pulls = what.pull.has_value();
+  requests_.add(token, std::move(what.pull));
   if (what.push)
     replica_->push(token, std::make_shared<const push_request>(*std::move(what.push)), now,
                    decided_);
-  else if (open.pull)
+  else if (pulls)
     pull(token, now);
   advance(now, effects);
 }
@@ -315,10 +232,11 @@ void replica_host::verified(std::uint32_t crc32c) {
 }
 
 void replica_host::pull(request_token token, time_point now) {
-  replica_->pull(token, *requests_.at(token.value).pull, now, decided_);
+  replica_->pull(token, requests_.pull_of(token), now, decided_);
 }
 
 void replica_host::end_gathering(time_point now, host_effects& effects) {
+  assert(awaits_ == awaited::nothing);
   apply_gathered(effects);
   if (!broken_)
     advance(now, effects);
@@ -344,37 +262,30 @@ void replica_host::advance(time_point now, host_effects& effects) {
     next_ = 0;
     if (gathered_ >= options_.apply_batch)
       apply_gathered(effects);
-    if (gathered_ == 0 && !pulls_due_.empty()) {
-      const auto token = pulls_due_.front();
-      pulls_due_.pop_front();
-      pull(token, now);
-    } else if (std::exchange(was_told_, false)) {
+    if (gathered_ == 0 && requests_.any_due())
+      pull(requests_.take_due(), now);
+    else if (std::exchange(was_told_, false))
       follow_desired(now, effects);
-    } else {
+    else
       return;
-    }
   }
 }
 
 void replica_host::run(step_effect& effect, time_point, host_effects& effects) {
-  awaits_ = awaited::step;
-  gathers_ = options_.apply_batch > 1 && !is_bsp_;
-  if (gathers_)
-    effects.push_back(gather_effect{std::move(effect.what), std::move(effect.pushes.front())});
-  else
-    effects.push_back(std::move(effect));
+  effect.is_gathered = options_.apply_batch > 1 && !is_bsp_;
+  awaits_ = effect.is_gathered ? awaited::gathered_step : awaited::step;
+  effects.push_back(std::move(effect));
 }
 
 void replica_host::applied(time_point now, host_effects& effects) {
-  assert(awaits_ == awaited::step);
-  awaits_ = awaited::nothing;
-  gathered_ += gathers_ ? 1 : 0;
+  assert(awaits_ == awaited::step || awaits_ == awaited::gathered_step);
+  gathered_ += std::exchange(awaits_, awaited::nothing) == awaited::gathered_step ? 1 : 0;
   replica_->applied(now, decided_);
   advance(now, effects);
 }
 
 void replica_host::discarded(failure why, time_point now, host_effects& effects) {
-  assert(awaits_ == awaited::step);
+  assert(awaits_ == awaited::step || awaits_ == awaited::gathered_step);
   awaits_ = awaited::nothing;
   replica_->discarded(std::move(why), now, decided_);
   advance(now, effects);
@@ -383,11 +294,6 @@ void replica_host::discarded(failure why, time_point now, host_effects& effects)
 void replica_host::run(write_effect& effect, time_point, host_effects& effects) {
   awaits_ = awaited::write;
   effects.push_back(std::move(effect));
-}
-
-void replica_host::run(take_back_effect& effect, time_point, host_effects& effects) {
-  awaits_ = awaited::write;
-  effects.push_back(effect);
 }
 
 void replica_host::written(const result<void>& done, time_point now, host_effects& effects) {
@@ -399,32 +305,18 @@ void replica_host::written(const result<void>& done, time_point now, host_effect
 }
 
 void replica_host::run(acknowledge_effect& effect, time_point, host_effects& effects) {
-  auto& open = requests_.at(effect.push.value);
-  open.pushed = effect.push_reply;
-  effects.push_back(effect);
-  if (open.pull) {
-    pulls_due_.push_back(effect.push);
-    return;
-  }
-  requests_.extract(effect.push.value);
-  effects.push_back(receipt_effect{effect.push, effect.push_reply});
+  requests_.acknowledged(effect, effects);
 }
 
 void replica_host::run(refuse_effect& effect, time_point, host_effects& effects) {
-  const auto pushed = requests_.extract(effect.request.value)->pushed;
-  // A worker that has its receipt is to ask for the values again, alone.
-  if (pushed && reaction_to(effect.why.code) == reaction::retry)
-    effects.push_back(receipt_effect{effect.request, *pushed});
-  else
-    effects.push_back(std::move(effect));
+  requests_.refused(std::move(effect), effects);
 }
 
 void replica_host::run(answer_effect& effect, time_point, host_effects& effects) {
   if (!mutated(mutation::read_without_gathered))
     apply_gathered(effects);
-  auto open = *requests_.extract(effect.pull.value);
-  effects.push_back(read_effect{effect.pull, open.pushed, *std::move(open.pull), effect.version,
-                                std::move(effect.previous)});
+  assert(gathered_ == 0);
+  requests_.answered(std::move(effect), effects);
 }
 
 void replica_host::run(replica_send_effect& effect, time_point, host_effects& effects) {
@@ -434,169 +326,142 @@ void replica_host::run(replica_send_effect& effect, time_point, host_effects& ef
 // -- saved states --
 
 void replica_host::run(cut_effect& effect, time_point, host_effects& effects) {
-  checkpoint_cut_ = kept_at_ = effect.checkpoint;
+  saver_.cut(effect.checkpoint);
   if (!mutated(mutation::saved_without_gathered))
     apply_gathered(effects);
-  save({load_, save_purpose::checkpoint, effect.checkpoint}, replica_->state()->partitions(),
-       effects);
+  save({loader_.number(), save_purpose::checkpoint, effect.checkpoint},
+       replica_->state()->partitions(), effects);
 }
 
 /// Saves a state for a later start, about as often as the head writes its part of a checkpoint.
 void replica_host::save_for_later(host_effects& effects) {
-  if (!keeps_states() || state() == nullptr || copy_waits_ || unnamed_since_
-      || desired_->checkpoint <= kept_at_)
+  if (state() == nullptr || holds_copy_up() || unnamed_since_
+      || !saver_.is_kept_due(desired_->job, desired_->checkpoint))
     return;
-  kept_at_ = desired_->checkpoint;
+  saver_.keep(desired_->checkpoint);
   apply_gathered(effects);
-  save({load_, save_purpose::later_start, 0}, state()->partitions(), effects);
+  save({loader_.number(), save_purpose::later_start, 0}, state()->partitions(), effects);
 }
 
-void replica_host::save(save_id id, std::vector<shard_partition> partitions,
+void replica_host::save(const save_id& id, std::vector<shard_partition> partitions,
                         host_effects& effects) {
-  save_effect what{.id = id, .partitions = std::move(partitions)};
-  if (keeps_states()) {
-    what.base = storage::base_id{0, job_generation_, generation_, recovered_};
-    what.begins_log = is_durable();
-    // A replica that takes up a bsp clock again needs the values of before it: so the log has to
-    // have its entry.
-    what.keeps_previous = is_bsp_ && is_durable();
-  }
-  if (what.begins_log && state() != nullptr && !mutated(mutation::log_lacks_unapplied))
-    std::tie(what.first, what.log) = replica_->unapplied();
+  assert(!broken_);
+  assert(gathered_ == 0 || id.purpose == save_purpose::starting
+         || id.purpose == save_purpose::joining);
+  unapplied_entries unapplied;
+  if (writes_log() && state() != nullptr && !mutated(mutation::log_lacks_unapplied))
+    std::tie(unapplied.first, unapplied.log) = replica_->unapplied();
   awaits_ = awaited::write;
-  effects.push_back(std::move(what));
+  saver_.save(id, std::move(partitions), desired_->job,
+              {0, job_generation_, generation_, recovered()}, std::move(unapplied), effects);
 }
 
 void replica_host::saved(const save_id& id, const result<checkpoint_part>& done, time_point now,
                          host_effects& effects) {
-  if (id.purpose == save_purpose::checkpoint && !done) {
-    checkpoint_failed_ = id.checkpoint;
-    checkpoint_failure_ = done.error().text;
-    effects.push_back(report_effect{});
-  }
-  if (!awaits_load(id.load))
-    return; // Those partitions are not its own any more.
-  switch (id.purpose) {
-  case save_purpose::starting:
-    if (done)
-      return begin_with_loaded(now, effects);
-    return break_off(done.error(), effects);
-  case save_purpose::joining:
-    copy_waits_ = false;
-    if (broken_ || !copied_)
+  const bool is_present = awaits_load(id.load);
+  if (id.purpose == save_purpose::checkpoint)
+    return saver_.saved(id.checkpoint, done, is_present, effects);
+  if (!is_present || id.purpose == save_purpose::later_start)
+    return; // If a later_start failed, the state saved before is still there.
+  if (id.purpose == save_purpose::joining) {
+    copies_.saved();
+    if (broken_ || !copies_.held())
       return;
-    if (done)
-      return install(now, effects);
-    return break_off(done.error(), effects);
-  case save_purpose::checkpoint:
-    if (!done)
-      return;
-    part_ = *done;
-    effects.push_back(report_effect{});
-    return;
-  case save_purpose::later_start: return; // Where it failed, the state saved before is still there.
   }
+  if (!done)
+    return break_off(done.error(), effects);
+  if (id.purpose == save_purpose::joining)
+    return install(now, effects);
+  begin_with_loaded(now, effects);
 }
 
 // -- other replicas --
 
-void replica_host::receive(const member_id& from, const entry_message& what, time_point now,
+template <class Message>
+void replica_host::pass_on(const member_id& from, const Message& what, time_point now,
                            host_effects& effects) {
-  if (!replica_ || broken_)
+  if (!acts())
     return;
   replica_->receive(from, what, now, decided_);
+  if constexpr (std::is_same_v<Message, joined_message>)
+    copies_.joined(from, what.config, effects);
   advance(now, effects);
+}
+
+void replica_host::receive(const member_id& from, const entry_message& what, time_point now,
+                           host_effects& effects) {
+  pass_on(from, what, now, effects);
 }
 
 void replica_host::receive(const member_id& from, const committed_message& what, time_point now,
                            host_effects& effects) {
-  if (!replica_ || broken_)
-    return;
-  replica_->receive(from, what, now, decided_);
-  advance(now, effects);
+  pass_on(from, what, now, effects);
 }
 
 void replica_host::receive(const member_id& from, const joined_message& what, time_point now,
                            host_effects& effects) {
-  if (!replica_ || broken_)
-    return;
-  replica_->receive(from, what, now, decided_);
-  if (sending_ == std::pair{from, what.config})
-    end_copy(effects);
-  advance(now, effects);
+  pass_on(from, what, now, effects);
 }
 
 void replica_host::receive(const member_id& from, const copy_request& what, time_point now,
                            host_effects& effects) {
-  if (!replica_ || broken_)
+  if (!acts())
     return;
   send_copy(from, what, effects);
   advance(now, effects);
 }
 
 void replica_host::send_copy(const member_id& to, const copy_request& what, host_effects& effects) {
-  if (sending_ == std::pair{to, what.config}) {
-    effects.push_back(send_copy_effect{to, what, std::nullopt});
+  if (copies_.send_part(to, what, effects))
     return;
-  }
   const auto index = replica_->copy_for(to, what.config);
   if (!index) {
     if (what.config > replica_->status().config)
-      early_request_ = {to, what}; // Kept, as it is sent again only after copy_patience.
+      copies_.keep_early(to, what);
     return;
   }
   if (!mutated(mutation::copied_without_gathered))
     apply_gathered(effects);
-  sending_ = {to, what.config};
+  assert(gathered_ == 0);
   const auto& held = *replica_->state();
-  effects.push_back(send_copy_effect{
-    to, what, copied_state{what.config, *index, held.pull_clock_max(), held.partitions()}});
-}
-
-void replica_host::end_copy(host_effects& effects) {
-  sending_.reset();
-  effects.push_back(end_copy_effect{});
+  copies_.send(to, what, {what.config, *index, held.pull_clock_max(), held.partitions()}, effects);
 }
 
 void replica_host::run(request_copy_effect& effect, time_point now, host_effects& effects) {
-  if (copy_waits_)
+  if (holds_copy_up())
     return replica_->copy_advanced(now);
-  if (copying_ == effect.config && now - copy_asked_at_ < options_.copy_patience)
-    return;
-  copying_ = effect.config;
-  copy_asked_at_ = now;
-  effects.push_back(ask_copy_effect{effect.from, effect.config});
+  copies_.ask(effect, now, effects);
 }
 
 void replica_host::copy_advanced(time_point now) {
-  if (!replica_ || broken_)
+  if (!acts())
     return;
-  copy_asked_at_ = now;
+  copies_.advanced(now);
   replica_->copy_advanced(now);
 }
 
 void replica_host::copied(copied_state what, time_point now, host_effects& effects) {
   assert(awaits_copy(what.config));
-  copying_.reset();
-  if (!replica_ || broken_)
-    return;
-  copied_ = std::move(what);
-  if (!writes_log() || mutated(mutation::joined_before_saved))
-    return install(now, effects);
-  copy_waits_ = true;
-  save({load_, save_purpose::joining, 0}, copied_->partitions, effects);
+  if (!acts())
+    return copies_.failed();
+  const bool is_saved_first = writes_log() && !mutated(mutation::joined_before_saved);
+  copies_.whole(std::move(what), is_saved_first);
+  if (is_saved_first)
+    save({loader_.number(), save_purpose::joining, 0}, copies_.held()->partitions, effects);
+  else
+    install(now, effects);
 }
 
 void replica_host::install(time_point now, host_effects& effects) {
   apply_gathered(effects);
-  const auto what = *std::exchange(copied_, std::nullopt);
+  const auto what = copies_.take();
   const auto counted = counters_of_state();
   if (replica_->install(what.config, what.index, what.clock_max, what.partitions, now, decided_)) {
     add(former_, counted);
-    effects.push_back(adopt_effect{});
+    effects.push_back(settle_loaded_effect{true});
     effects.push_back(report_effect{});
   } else {
-    effects.push_back(drop_copy_effect{});
+    effects.push_back(settle_loaded_effect{false});
   }
   advance(now, effects);
 }
@@ -623,12 +488,12 @@ replica_status replica_host::report() const {
   replica_status mine;
   mine.shard = shard_;
   mine.status = status();
-  mine.failed = failed_;
-  mine.unreadable = unreadable_;
-  mine.recovered = recovered_;
-  mine.part = part_;
-  mine.checkpoint_failed = checkpoint_failed_;
-  mine.checkpoint_failure = checkpoint_failure_;
+  mine.failed = broken_ ? broken_ : loader_.why_failed();
+  mine.unreadable = loader_.unreadable();
+  mine.recovered = recovered();
+  mine.part = saver_.part();
+  mine.checkpoint_failed = saver_.failed();
+  mine.checkpoint_failure = saver_.why_failed();
   if (state() == nullptr)
     return mine;
   mine.version = state()->version();

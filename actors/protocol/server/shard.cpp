@@ -18,20 +18,20 @@ std::uint64_t successor(std::uint64_t clock) {
   return clock == std::numeric_limits<std::uint64_t>::max() ? clock : clock + 1;
 }
 
-std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
+std::vector<table_id> clock_tables_of(const job_spec& job) {
   std::vector<table_id> tables;
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
-    if (job.tables[i].sync.mode == mode)
+    if (job.tables[i].sync.traits().clock_updates)
       tables.push_back({i});
   return tables;
 }
 
-/// Returns the number of clocks that all partitions have applied to all bsp tables.
-std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
+/// Returns the number of clocks that all partitions have applied to all tables with clocks.
+std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& clock_tables,
                              const applied_batches& applied) {
-  if (bsp_tables.empty())
+  if (clock_tables.empty())
     return 0;
-  const batch_id floor = applied.floor(bsp_tables, {job.batches()});
+  const batch_id floor = applied.floor(clock_tables, {job.batches()});
   return floor.value < job.batches() ? bsp_clock(job, floor) : bsp_clock_count(job);
 }
 
@@ -60,14 +60,9 @@ bool twice(const std::vector<step_header>& steps, Id step_header::*which) {
 
 shard::shard(const job_spec& job, generation_id generation,
              const std::vector<shard_partition>& partitions, shard_options options)
-    : job_(job), generation_(generation), options_(options),
-      bsp_tables_(tables_with(job, consistency_mode::bsp)), applied_(partitions, job.tables.size()),
-      version_(applied_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, applied_)) {
-  for (const table_id table : tables_with(job, consistency_mode::ssp)) {
-    const std::uint32_t staleness = job.tables[table.value].sync.staleness_clocks;
-    staleness_min_ = std::min(staleness_min_.value_or(staleness), staleness);
-  }
-}
+    : job_(job), generation_(generation), options_(options), clock_tables_(clock_tables_of(job)),
+      least_lead_(least_lead(job)), applied_(partitions, job.tables.size()),
+      version_(applied_.version_max()), slots_(job, clocks_applied(job, clock_tables_, applied_)) {}
 
 // -- workers --
 
@@ -90,7 +85,7 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
 
 /// Returns the least clock at which a worker can start now without breaking invariant (2).
 std::uint64_t shard::promise() const {
-  return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
+  return least_lead_ ? minus_or_zero(pull_clock_max_, *least_lead_) : 0;
 }
 
 void shard::lead() {
@@ -139,23 +134,23 @@ std::optional<failure> shard::rejection_of(const pull_terms& what) const {
 
 // -- pushes --
 
-bool shard::is_bsp(table_id table) const {
-  return job_.tables[table.value].sync.mode == consistency_mode::bsp;
+bool shard::takes_clocks(table_id table) const {
+  return job_.tables[table.value].sync.traits().clock_updates;
 }
 
 std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables) const {
   if (!known_tables(job_, tables))
     return failure{errc::malformed, "push names a table that the job does not have"};
   std::vector<bool> seen(job_.tables.size());
-  std::size_t bsp_count = 0;
+  std::size_t clock_count = 0;
   for (const table_id table : tables) {
     if (seen[table.value])
       return failure{errc::malformed,
                      "push lists a table twice: '" + job_.tables[table.value].name + "'"};
     seen[table.value] = true;
-    bsp_count += is_bsp(table) ? 1 : 0;
+    clock_count += takes_clocks(table) ? 1 : 0;
   }
-  if (bsp_count != 0 && bsp_count != bsp_tables_.size())
+  if (clock_count != 0 && clock_count != clock_tables_.size())
     return failure{errc::malformed, "push names some bsp tables and leaves out others"};
   return std::nullopt;
 }
@@ -163,7 +158,7 @@ std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables
 std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_id batch) const {
   std::vector<table_id> found;
   for (const table_id table : tables)
-    if (!is_bsp(table)
+    if (!takes_clocks(table)
         && (!applied_.contains(table, batch) || mutated(mutation::applied_not_looked_at)))
       found.push_back(table);
   std::sort(found.begin(), found.end());
@@ -193,7 +188,8 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
     why = failure{errc::malformed, "push lists a worker twice"};
   if (!why)
     why = rejection_of(steps);
-  if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
+  if (!why && steps.size() > 1
+      && std::ranges::any_of(tables, [&](auto x) { return takes_clocks(x); }))
     why = failure{errc::sum_not_applicable, "slots of a bsp clock come one by one"};
   if (!why && !equally_missing(tables, steps))
     why = failure{errc::sum_not_applicable, "some batches of the sum have been applied"};
@@ -205,7 +201,7 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
   const batch_id batch = steps.front().batch;
   waiting_push now{token, steps};
   now.is_slot =
-    std::ranges::any_of(tables, [&](auto x) { return is_bsp(x) && !slots_.applied(batch); });
+    std::ranges::any_of(tables, [&](auto x) { return takes_clocks(x) && !slots_.applied(batch); });
   if (now.is_slot && slots_.too_far(batch)) {
     effects.push_back(refuse_effect{
       token, {errc::not_ready, "batch of a clock far ahead: " + std::to_string(batch.value)}});
@@ -258,14 +254,25 @@ void shard::propose(pending_entry entry, std::vector<request_token> pushes,
 }
 
 void shard::propose_next_clock(shard_effects& effects) {
-  pending_entry clock{{{}, bsp_tables_}, {}};
+  pending_entry clock{{{}, clock_tables_}, {}};
   std::vector<request_token> pushes;
+  assert(std::ranges::none_of(pending_, [&](const auto& x) { return is_clock(x.what); }));
   for (const bsp_slot& slot : slots_.next()) {
     clock.what.steps.push_back(slot.step);
     pushes.push_back(*slot.source);
   }
+  assert(is_whole_clock(clock.what));
   slots_.entered();
   propose(std::move(clock), std::move(pushes), effects);
+}
+
+/// Returns whether the entry has all slots of the next clock, in slot order.
+bool shard::is_whole_clock(const entry_header& entry) const {
+  auto next = bsp_first(job_, slots_.clocks());
+  for (const step_header& step : entry.steps)
+    if (step.batch.value != next.value++)
+      return false;
+  return next == bsp_end(job_, slots_.clocks());
 }
 
 // -- pulls --
@@ -292,11 +299,11 @@ void shard::pull(request_token token, const pull_terms& what, time_point now,
 void shard::read(request_token token, const pull_terms& what, time_point now,
                  shard_effects& effects) {
   assert(!applying_);
-  const auto is_ssp = [&](table_id table) {
-    return job_.tables[table.value].sync.mode == consistency_mode::ssp;
+  const auto only_here = [&](table_id table) {
+    return job_.tables[table.value].sync.traits().bounded_lead;
   };
   auto why = rejection_of(what);
-  if (!why && !what.latest && std::ranges::any_of(what.tables, is_ssp))
+  if (!why && !what.latest && std::ranges::any_of(what.tables, only_here))
     why = failure{errc::not_ready, "only the replica that leads answers pulls of ssp tables"};
   if (why) {
     effects.push_back(refuse_effect{token, *std::move(why)});
@@ -317,15 +324,15 @@ shard::waiting_pull shard::wait_for(request_token token, const pull_terms& what,
                     .bsp_clock = {},
                     .floor = {},
                     .version_min = what.version_min,
-                    .bsp_tables = {},
+                    .clock_tables = {},
                     .deadline = now + options_.pull_patience};
   pull.readers.insert(pull.readers.end(), what.others.begin(), what.others.end());
   for (const table_id table : what.tables) {
     const consistency& sync = job_.tables[table.value].sync;
-    if (sync.mode == consistency_mode::bsp) {
+    if (sync.traits().clock_updates) {
       pull.bsp_clock = bsp_clock(job_, step.batch);
-      pull.bsp_tables.push_back(table);
-    } else if (sync.mode == consistency_mode::ssp) {
+      pull.clock_tables.push_back(table);
+    } else if (sync.traits().bounded_lead) {
       const std::uint64_t floor =
         step.clock - std::min<std::uint64_t>(step.clock, sync.staleness_clocks);
       pull.floor = std::max(pull.floor.value_or(0), floor);
@@ -349,9 +356,10 @@ bool shard::answerable(const waiting_pull& pull) const {
 }
 
 void shard::answer(const waiting_pull& pull, shard_effects& effects) {
+  assert(!pull.floor || !clocks_.laggard(*pull.floor));
   const bool one_behind = pull.bsp_clock && slots_.clocks() == *pull.bsp_clock + 1;
   effects.push_back(
-    answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
+    answer_effect{pull.token, version_, one_behind ? pull.clock_tables : std::vector<table_id>{}});
   if (pull.floor)
     pull_clock_max_ = std::max(pull_clock_max_, pull.readers.front().clock);
 }
@@ -422,10 +430,13 @@ void shard::applied(shard_effects& effects) {
   for (const step_header& step : done.what.steps) {
     if (is_sum && step != done.what.steps.front() && mutated(mutation::sum_marked_as_one))
       continue;
+    assert(std::ranges::none_of(
+      done.what.tables, [&](table_id table) { return applied_.contains(table, step.batch); }));
     applied_.insert(done.what.tables, step.batch);
     hear(step, successor(step.clock));
   }
   ++version_;
+  assert(!is_clock(done.what) || is_whole_clock(done.what));
   if (is_clock(done.what))
     finish_clock(effects);
   else
@@ -554,7 +565,7 @@ void shard::acknowledge(request_token token, bool duplicate, shard_effects& effe
 
 void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
   assert(!applying_);
-  if (bsp_tables_.empty())
+  if (clock_tables_.empty())
     cut_ = wanted_cut{checkpoint, 0, pending_.size()};
   else // A clock past the last one would never come.
     cut_ = wanted_cut{checkpoint, std::min(clock, bsp_clock_count(job_)), 0};
@@ -574,7 +585,7 @@ void shard::go_on(shard_effects& effects) {
     effects.push_back(cut_effect{cut_->checkpoint});
     cut_.reset();
   }
-  if (!bsp_tables_.empty() && slots_.complete())
+  if (!clock_tables_.empty() && slots_.complete())
     propose_next_clock(effects);
 }
 

@@ -35,8 +35,8 @@ struct entry_header {
   /// Its batches, in the order in which they are added up: those of a push, or all slots of a bsp
   /// clock.
   std::vector<step_header> steps;
-  /// The tables that they step, in ascending order: all bsp tables of the job, or other tables
-  /// only.
+  /// The tables that they step, in ascending order: all tables with clocks of the job, or other
+  /// tables only.
   std::vector<table_id> tables;
   /// Version of the values that the gradient was computed from. A bsp clock does not use it.
   std::uint64_t base_version = 0;
@@ -117,9 +117,9 @@ struct pull_terms {
 /// brought; later copies of it only wait with it.
 ///
 /// Each push of a worker ends one of its clocks. It names all tables that the step is to change, so
-/// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of
-/// a push become an entry when it arrives. Its bsp tables are part of their clock's entry, and the
-/// push is acknowledged when that entry is applied.
+/// either all of the job's tables with clocks or none. In a job that mixes modes, the other tables
+/// of a push become an entry when it arrives. Its tables with clocks are part of their clock's
+/// entry, and the push is acknowledged when that entry is applied.
 ///
 /// A push may be the sum of several batches. It becomes an entry as a whole or not at all. If only
 /// some of its batches may be applied, the sum is refused, and its batches may come one by one.
@@ -131,20 +131,23 @@ struct pull_terms {
 ///
 /// Invariants:
 /// (1) a batch is applied to a (table, partition) at most once: only applied() records it, in the
-///     same event as the step, and an applied or pending batch is never proposed again.
+///     same event as the step, and an applied or pending batch is never proposed again. Held by:
+///     assert in applied(); check_finished() in cli/sim/job_checks.cpp.
 /// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks <= c -
 ///     s - 1, and these are applied. A worker that is being admitted counts with its promised
-///     clock.
+///     clock. Held by: assert in answer(); check_staleness() in cli/sim/job_checks.cpp.
 /// (3) bsp: clock t is applied once, when all its slots are there, in slot order; values of t stay
-///     readable until t + 1 was applied. No clock is proposed while one is pending.
+///     readable until t + 1 was applied. No clock is proposed while one is pending. Held by: assert
+///     in propose_next_clock(), applied().
 /// (4) every push and pull gets exactly one acknowledge, refuse or answer, or still waits: for a
-///     pending entry, in an open bsp clock, or as a pull.
+///     pending entry, in an open bsp clock, or as a pull. Held by: assert in
+///     replica_requests::acknowledged(), replica_requests::answered(), replica_requests::refused().
 /// (5) only applied() changes batches_applied(), version() and bsp_clocks(): a replica that
-///     truncates has a past state of its shard.
+///     truncates has a past state of its shard. Held by: check_applied() in cli/sim/job_checks.cpp.
 class shard {
 public:
-  /// Applied batches of bsp tables move by whole clocks, so those of `partitions` must end at a
-  /// clock.
+  /// Applied batches of tables with clocks move by whole clocks, so those of `partitions` must end
+  /// at a clock.
   shard(const job_spec& job, generation_id generation,
         const std::vector<shard_partition>& partitions, shard_options options = {});
 
@@ -161,9 +164,9 @@ public:
   ///   a pending entry has only some of the batches, or for only some of the tables;
   /// - fenced: a later incarnation of the worker is listed;
   /// - malformed: a batch beyond the job; a batch or a worker listed twice; a table unknown or
-  ///   listed twice; only some of the bsp tables;
+  ///   listed twice; only some of the tables with clocks;
   /// - sum_not_applicable: only some batches of the sum are applied, or would be refused; or the
-  ///   sum names bsp tables.
+  ///   sum names tables with clocks.
   ///
   /// idempotent: yes.
   void push(request_token token, const std::vector<step_header>& steps,
@@ -210,7 +213,7 @@ public:
   void tick(time_point now, shard_effects& effects);
 
   /// Requests a cut_effect: when the entries that are pending now are applied or discarded or, in
-  /// jobs with a bsp table, when `clock` clocks are applied (at once if they already are). A newer
+  /// jobs that go by clocks, when `clock` clocks are applied (at once if they already are). A newer
   /// request replaces a waiting one.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects);
 
@@ -241,18 +244,19 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> readers;       ///< The clock of the first one counts.
-    std::optional<std::uint64_t> bsp_clock; ///< Names a bsp table: waits until these are applied.
-    std::optional<std::uint64_t> floor;     ///< Names an ssp table: all must have pushed below it.
+    std::vector<step_header> readers; ///< The clock of the first one counts.
+    std::optional<std::uint64_t>
+      bsp_clock; ///< Names a table with clocks: waits until these are applied.
+    std::optional<std::uint64_t> floor; ///< Names an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
-    std::vector<table_id> bsp_tables;
+    std::vector<table_id> clock_tables;
     time_point deadline;
   };
   /// A push whose asp and ssp tables are pending.
   struct waiting_push {
     request_token token;
     std::vector<step_header> steps;
-    bool is_slot = false;  ///< Its bsp tables still wait for their clock.
+    bool is_slot = false;  ///< Its tables with clocks still wait for their clock.
     bool proposed = false; ///< The entry was made of this copy of its batch.
   };
   struct pending_entry {
@@ -266,14 +270,14 @@ private:
     std::size_t before = 0; ///< Pending entries that it still has to contain.
   };
 
-  bool is_bsp(table_id table) const;
+  bool takes_clocks(table_id table) const;
   std::optional<failure> rejection_of(const step_header& step) const;
   std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
   std::optional<failure> rejection_of(const std::vector<step_header>& steps) const;
   std::vector<table_id> missing(const std::vector<table_id>& tables, batch_id batch) const;
   bool equally_missing(const std::vector<table_id>& tables,
                        const std::vector<step_header>& steps) const;
-  bool is_clock(const entry_header& entry) const { return is_bsp(entry.tables.front()); }
+  bool is_clock(const entry_header& entry) const { return takes_clocks(entry.tables.front()); }
 
   void propose_or_wait(waiting_push push, std::vector<table_id> tables, std::uint64_t base_version,
                        shard_effects& effects);
@@ -281,6 +285,7 @@ private:
                               const std::vector<table_id>& tables);
   void propose(pending_entry entry, std::vector<request_token> pushes, shard_effects& effects);
   void propose_next_clock(shard_effects& effects);
+  bool is_whole_clock(const entry_header& entry) const;
 
   pending_entry take_committed();
   void finish_arrival(const pending_entry& done, shard_effects& effects);
@@ -305,8 +310,8 @@ private:
   job_spec job_;
   generation_id generation_;
   shard_options options_;
-  std::vector<table_id> bsp_tables_;
-  std::optional<std::uint32_t> staleness_min_; ///< Smallest of the ssp tables.
+  std::vector<table_id> clock_tables_;
+  std::optional<std::uint32_t> least_lead_;
 
   applied_batches applied_;
   std::uint64_t version_ = 0;

@@ -21,9 +21,10 @@ struct coordinator_watch_options {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) each event of a coordinator is returned once.
-/// (2) a coordinator is called hung at most once in each `hung_silence`.
-/// (3) silence during which the launcher itself stood still does not count.
+/// (1) each event of a coordinator is returned once. Held by: assert in take_events().
+/// (2) after a hang, silence is counted anew. Held by: assert in hear().
+/// (3) silence during which the launcher itself stood still does not count. Held by: assert in
+///     hear().
 class coordinator_watch {
 public:
   struct findings {

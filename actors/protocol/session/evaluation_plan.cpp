@@ -18,6 +18,7 @@ std::optional<std::uint64_t> evaluation_plan::look(const job_update& news) {
   if ((runs_ && !mutated(mutation::evaluations_overlap))
       || (is_last_ && !mutated(mutation::evaluated_after_last)) || !due)
     return std::nullopt;
+  assert(!is_last_);
   runs_ = true;
   is_last_ = last;
   epoch_ = epoch;

@@ -18,7 +18,8 @@ enum class evaluated_parameters : std::uint8_t {
 ///
 /// Invariants:
 /// (1) at most one evaluation is requested at a time; an epoch that ends meanwhile is left out.
-/// (2) the final evaluation is requested once, and nothing after it.
+///     Held by: assert in done().
+/// (2) the final evaluation is requested once, and nothing after it. Held by: assert in look().
 class evaluation_plan {
 public:
   evaluation_plan(evaluated_parameters which, std::uint64_t batches_per_epoch)

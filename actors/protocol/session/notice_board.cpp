@@ -1,8 +1,32 @@
 #include "actors/protocol/session/notice_board.hpp"
 
 #include "actors/protocol/process_name.hpp"
+#include "base/number_from.hpp"
+
+#include <cassert>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace troupe {
+
+namespace {
+
+/// Returns "worker" and 9 for "worker 9", and 0 for a name without a number.
+std::pair<std::string_view, std::uint32_t> parts_of(std::string_view member) {
+  const auto space = member.find(' ');
+  if (space == std::string_view::npos)
+    return {member, 0};
+  const auto number = number_from<std::uint32_t>(member.substr(space + 1));
+  return {member.substr(0, space), number.value_or(0)};
+}
+
+} // namespace
+
+bool notice_board::key::operator<(const key& other) const {
+  return std::tuple{parts_of(member), std::string_view{topic}}
+         < std::tuple{parts_of(other.member), std::string_view{other.topic}};
+}
 
 void notice_board::take(const notice& what, time_point now) {
   auto& mine = entries_[{what.member, what.topic}];
@@ -15,8 +39,8 @@ void notice_board::take(const notice& what, time_point now) {
 }
 
 void notice_board::forget(const std::string& member) {
-  for (auto& [key, each] : entries_)
-    if (key.first == member && each.text == each.told) // Untold notices are kept.
+  for (auto& [name, each] : entries_)
+    if (name.member == member && each.text == each.told) // Untold notices are kept.
       each.text = each.told = "";
 }
 
@@ -35,14 +59,16 @@ std::vector<std::string> notice_board::lines(time_point now) {
       continue;
     const auto text = first.text;
     std::vector<std::string> who;
-    for (auto& [key, each] : entries_)
+    for (auto& [name, each] : entries_)
       if (each.text == text && is_due(each, now)) {
-        who.push_back(key.first);
+        who.push_back(name.member);
+        assert(each.told != text);
         each.told = text;
         each.told_at = now;
       }
     all.push_back(list_of(who) + ": " + text);
     told_at_.push_back(now);
+    assert(told_at_.size() <= options_.rate_max);
   }
   return all;
 }

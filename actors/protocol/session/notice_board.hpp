@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -26,9 +25,9 @@ struct notice_board_options {
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) a notice that still holds, with the same text, becomes one line.
+/// (1) a notice that still holds, with the same text, becomes one line. Held by: assert in lines().
 /// (2) in no second are there more than rate_max lines; a notice that had to wait is told later, if
-///     it still holds.
+///     it still holds. Held by: assert in lines().
 class notice_board {
 public:
   explicit notice_board(notice_board_options options = {}) : options_(options) {}
@@ -48,11 +47,17 @@ private:
     std::optional<time_point> told_at;
   };
 
+  /// Orders "worker 9" before "worker 10".
+  struct key {
+    std::string member, topic;
+    bool operator<(const key& other) const;
+  };
+
   bool is_due(const entry& of, time_point now) const;
 
   notice_board_options options_;
-  std::map<std::pair<std::string, std::string>, entry> entries_; ///< By member and topic.
-  std::vector<time_point> told_at_;                              ///< Lines of the last second.
+  std::map<key, entry> entries_;
+  std::vector<time_point> told_at_; ///< Lines of the last second.
 };
 
 } // namespace troupe

@@ -66,7 +66,7 @@ std::vector<process_name> process_table::take_due(time_point now) {
     if (!what.start_at || *what.start_at > now
         || (winding_down_ && !mutated(mutation::started_after_end)))
       continue;
-    assert(!what.runs && !what.left_out);
+    assert(!what.runs && !what.left_out && !leaving_.contains(who) && !winding_down_);
     what.start_at.reset();
     what.starts = true;
     due.push_back(who);

@@ -49,8 +49,9 @@ struct process_loss {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) a process that runs is not due, and a process that left or was left out never is.
-/// (2) after wind_down() no process is due.
+/// (1) a process that runs is not due, and a process that left or was left out never is. Held by:
+///     assert in take_due().
+/// (2) after wind_down() no process is due. Held by: assert in take_due().
 class process_table {
 public:
   explicit process_table(restart_pauses pauses = {}) : pauses_(pauses) {}

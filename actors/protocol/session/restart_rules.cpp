@@ -3,6 +3,7 @@
 #include "fmt/format.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 
@@ -16,6 +17,7 @@ restart_decision restart_rules::ended(end_cause why, time_point now) {
     return {};
   if (why == end_cause::dismissed)
     return dismissed(now);
+  assert(why == end_cause::sigkill || why == end_cause::crash);
   quick_dismissals_ = 0;
   if (why == end_cause::crash)
     crashes_.push_back(now);
@@ -43,6 +45,7 @@ restart_decision restart_rules::without_work() {
   const auto pause = pauses_.min * (1 << std::min(without_work_, 16));
   if (++without_work_ < limits_.crashes_max)
     return {.pause = std::min(pause, pauses_.max)};
+  assert(without_work_ >= limits_.crashes_max);
   return {.too_often = fmt::format("{} times in a row before it had done any work", without_work_)};
 }
 

@@ -39,8 +39,9 @@ struct restart_decision {
 /// The rules for one process. A plain state machine.
 ///
 /// Invariants:
-/// (1) no start follows the last one of `crashes_max` ends without work in a row.
-/// (2) ends by `killed` and `deposed` change nothing.
+/// (1) no start follows the last one of `crashes_max` ends without work in a row. Held by: assert
+///     in without_work().
+/// (2) ends by `killed` and `deposed` change nothing. Held by: assert in ended().
 class restart_rules {
 public:
   /// Dismissals in a row, each in a short life, after which no start follows.

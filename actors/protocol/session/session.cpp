@@ -41,8 +41,10 @@ session_effects session::take(const session_event& what, time_point now) {
   if (stage_ == stage::over)
     return {};
   std::visit([this](const auto& each) { on(each); }, what);
-  for (const auto& who : processes_.take_due(now_))
+  for (const auto& who : processes_.take_due(now_)) {
+    assert(stage_ == stage::running && !ended_at_);
     effects_.push_back(start_effect{who});
+  }
   return std::exchange(effects_, {});
 }
 
@@ -210,6 +212,7 @@ void session::on(const job_update& what) {
 void session::on(const epoch_evaluated& what) {
   if (!evaluations_.done())
     return;
+  assert(!report_.done);
   report_.done = true;
   if (what.failed)
     fail("trained, but the final parameters were not evaluated: " + what.failed->text);
@@ -317,6 +320,7 @@ void session::finish() {
 }
 
 void session::end(bool abandoned) {
+  assert(stage_ != stage::over);
   processes_.wind_down();
   stage_ = stage::over;
   effects_.push_back(end_effect{exit_status(), failure_, abandoned});

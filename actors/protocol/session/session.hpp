@@ -124,9 +124,9 @@ using session_effects = std::vector<session_effect>;
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) at most one end_effect is returned, and no effect after it.
-/// (2) the report says `done` only after the final evaluation.
-/// (3) no process is started after the job has ended or failed here.
+/// (1) at most one end_effect is returned, and no effect after it. Held by: assert in end().
+/// (2) the report says `done` only after the final evaluation. Held by: assert in on().
+/// (3) no process is started after the job has ended. Held by: assert in take().
 class session {
 public:
   session(session_options options, time_point now);

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <utility>
 
@@ -25,12 +26,8 @@ bool goes_alone(errc code) {
 } // namespace
 
 reducer::reducer(const job_spec& job, reducer_options options)
-    : job_(job), options_(options), any_bsp_(any_bsp(job)) {
-  for (const auto& table : job_.tables)
-    if (table.sync.mode == consistency_mode::ssp)
-      staleness_min_ = std::min<std::uint64_t>(staleness_min_.value_or(table.sync.staleness_clocks),
-                                               table.sync.staleness_clocks);
-}
+    : job_(job), options_(options), goes_by_clocks_(goes_by_clocks(job)),
+      least_lead_(least_lead(job)) {}
 
 void reducer::ask(request_token token, request what, time_point now, reducer_effects& effects) {
   const auto step = step_of(what);
@@ -43,12 +40,14 @@ void reducer::ask(request_token token, request what, time_point now, reducer_eff
   auto& worker = workers_[step.worker];
   ++worker.open;
   worker.expected = true;
+  assert(token == requests_.rbegin()->first);
   if (!waits)
     return forward({{token, open.push != nullptr, open.pull.has_value()}}, effects);
   share mine{token, open.push != nullptr, open.pull.has_value()};
   if (round_ && !fits(open, step.generation))
     end_round(effects);
-  if (any_bsp_ && mine.push) {
+  assert(!round_ || fits(open, step.generation));
+  if (goes_by_clocks_ && mine.push) {
     forward({{token, std::exchange(mine.push, false), false}}, effects);
     if (!mine.pull)
       return;
@@ -85,6 +84,7 @@ void reducer::tick(time_point now, reducer_effects& effects) {
     if (state.open == 0 && std::exchange(state.expected, false))
       effects.push_back(left_out_effect{worker});
   end_round(effects);
+  assert(!round_);
 }
 
 std::optional<time_point> reducer::next_tick() const {
@@ -109,7 +109,7 @@ void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
     std::vector<share> shares;
     for (share& x : together) {
       const bool pulls = std::ranges::count(tokens, x.token) > 0;
-      const bool pushes = x.push && (pulls || !staleness_min_);
+      const bool pushes = x.push && (pulls || !least_lead_);
       if (pushes || pulls)
         shares.push_back({x.token, pushes, pulls});
       x.push = x.push && !pushes;
@@ -151,8 +151,9 @@ bool reducer::same_values(const pull_request& first, const pull_request& other) 
   return first.rows.empty() && other.rows.empty() && first.delta == other.delta
          && first.packed_as == other.packed_as && first.ranges == other.ranges
          && std::ranges::equal(first.ranges, other.ranges, {}, &range::stamp, &range::stamp)
-         && (!any_bsp_ || bsp_clock(job_, first.step.batch) == bsp_clock(job_, other.step.batch))
-         && (!staleness_min_ || first.step.clock - other.step.clock <= *staleness_min_);
+         && (!goes_by_clocks_
+             || bsp_clock(job_, first.step.batch) == bsp_clock(job_, other.step.batch))
+         && (!least_lead_ || first.step.clock - other.step.clock <= *least_lead_);
 }
 
 void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
@@ -173,9 +174,21 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
       effect.pull = *x;
     else
       effect.pull->others.push_back(x->step);
+  assert(is_one_sum(effect.pushes));
   forwards_.emplace(number, std::move(shares));
   held_.push_back(std::move(effect));
   release(effects);
+}
+
+/// Returns whether the pushes have one batch of each worker, one generation and one set of tables.
+bool reducer::is_one_sum(const std::vector<std::shared_ptr<const push_request>>& pushes) {
+  return std::ranges::all_of(pushes, [&](const auto& x) {
+    return x->tables == pushes.front()->tables
+           && x->step.generation == pushes.front()->step.generation
+           && std::ranges::count_if(pushes, [&](const auto& y) {
+                return y->step.worker == x->step.worker;
+              }) == 1;
+  });
 }
 
 /// Sends the forwards that need not wait. No two wait for each other: a share waits for smaller
@@ -190,10 +203,10 @@ void reducer::release(reducer_effects& effects) {
   held_.erase(free.begin(), free.end());
 }
 
-/// Returns whether, in ssp, an earlier push of its worker is open.
+/// Returns whether, with a bounded lead, an earlier push of its worker is open.
 bool reducer::is_behind_a_push(request_token token) const {
   const auto mine = requests_.find(token);
-  if (!staleness_min_ || any_bsp_ || (mine->second.pull && mine->second.pull->latest))
+  if (!least_lead_ || goes_by_clocks_ || (mine->second.pull && mine->second.pull->latest))
     return false;
   return std::any_of(requests_.begin(), mine, [&](const auto& earlier) {
     return earlier.second.push && earlier.second.worker == mine->second.worker;
@@ -254,6 +267,7 @@ void reducer::end(request_token token) {
       round_.reset();
   }
   auto& worker = workers_.at(requests_.at(token).worker);
+  assert(worker.open > 0);
   --worker.open;
   requests_.erase(token);
 }

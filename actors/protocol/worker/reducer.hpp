@@ -69,17 +69,19 @@ using reducer_effects = std::vector<reducer_effect>;
 /// one, so that they are not held up by the push of an evicted worker.
 ///
 /// Invariants:
-/// (1) each request ends in exactly one answered or failed effect.
+/// (1) each request ends in exactly one answered or failed effect. Held by: assert in end();
+///     check_end() in cli/sim/job_checks.cpp.
 /// (2) each push is sent, in a sum or alone. A push that was refused within a sum is sent once
 ///     more, alone, unless history was rolled back, the request was too large, or the error asks
-///     for a retry.
-/// (3) requests of one worker are sent in the order in which they came.
+///     for a retry. Held by: check_end() in cli/sim/job_checks.cpp.
+/// (3) requests of one worker are sent in the order in which they came. Held by: assert in ask().
 /// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
-/// (5) no round stays open for longer than `wait`.
+///     Held by: assert in forward().
+/// (5) no round stays open for longer than `wait`. Held by: assert in tick().
 /// (6) in ssp without a bsp table, a pull is sent in one request with the push that came with it,
 ///     and later requests of a worker only when its requests with a push have ended. For each
 ///     request tells the clock behind its worker's pushes, and a push that a server refuses within
-///     a sum is sent once more.
+///     a sum is sent once more. Held by: check_staleness() in cli/sim/job_checks.cpp.
 class reducer {
 public:
   explicit reducer(const job_spec& job, reducer_options options = {});
@@ -122,14 +124,15 @@ private:
   std::vector<std::vector<request_token>> pulls_together(const std::vector<share>& shares) const;
   bool same_values(const pull_request& x, const pull_request& y) const;
   void forward(std::vector<share> shares, reducer_effects& effects);
+  static bool is_one_sum(const std::vector<std::shared_ptr<const push_request>>& pushes);
   bool is_behind_a_push(request_token token) const;
   void release(reducer_effects& effects);
   void end(request_token token);
 
   job_spec job_;
   reducer_options options_;
-  bool any_bsp_;
-  std::optional<std::uint64_t> staleness_min_; ///< Smallest of the ssp tables.
+  bool goes_by_clocks_;
+  std::optional<std::uint32_t> least_lead_;
   std::map<request_token, open_request> requests_;
   std::map<sum_id, std::vector<share>> forwards_;
   std::vector<sum_effect> held_; ///< Each waits for an earlier push of a worker.

@@ -3,6 +3,7 @@
 #include "actors/protocol/mutation.hpp"
 #include "serialization/payload.hpp"
 
+#include <cassert>
 #include <utility>
 
 namespace troupe {
@@ -25,6 +26,7 @@ void request_window::add(std::uint64_t number, request what, time_point now,
     link_ = link_state::connecting;
     effects.push_back(connect_effect{});
   }
+  assert(waiting_.empty() || waiting_.back().what.number < number);
   if (link_ == link_state::open && (overtakes(what) || (waiting_.empty() && take_room(open))))
     gather({number, std::move(what)}, open, now, effects);
   else
@@ -57,8 +59,11 @@ void request_window::send_waiting(time_point now, window_effects& effects) {
 /// Adds a request to a frame. The frame leaves when it is full or with flush().
 void request_window::gather(request_message what, open_request& open, time_point now,
                             window_effects& effects) {
+  assert(!open.is_on_the_way);
   open.is_on_the_way = true;
   on_the_way_bytes_ += open.bytes;
+  assert(overtakes(what.what) || on_the_way_bytes_ == open.bytes
+         || on_the_way_bytes_ <= options_.window_bytes);
   open.deadline = deadline(now);
   auto& into = overtakes(what.what) ? urgent_ : bulk_;
   if (into.bytes + open.bytes > together_bytes_max)
@@ -136,6 +141,8 @@ time_point request_window::deadline(time_point now) const {
 
 /// Gives back the room and the push memory of a request that ends.
 void request_window::release(const open_request& what) {
+  assert(open_bytes_ >= what.bytes);
+  assert(!what.is_on_the_way || on_the_way_bytes_ >= what.bytes);
   open_bytes_ -= what.bytes;
   if (mutated(mutation::window_not_returned))
     return;

@@ -45,10 +45,14 @@ using window_effect =
 using window_effects = std::vector<window_effect>;
 
 /// Invariants:
-/// (1) each request ends once: by answered() that returns true, or by an end_request_effect.
-/// (2) requests leave in the order in which they were added, but for those that may overtake.
+/// (1) each request ends once: by answered() that returns true, or by an end_request_effect. Held
+///     by: assert in release().
+/// (2) requests leave in the order in which they were added, but for those that may overtake. Held
+///     by: assert in add().
 /// (3) requests on the way carry or ask for window_bytes at most, or are one request, or overtake.
+///     Held by: assert in gather().
 /// (4) the process's push memory is taken for each push that waits, and twice for one on the way.
+///     Held by: assert in release().
 class request_window {
 public:
   request_window(request_window_options options, std::shared_ptr<push_quota> memory);

@@ -48,11 +48,8 @@ std::uint64_t bytes_of(const pull_request& what) {
 router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
   for (const auto& table : job_.tables)
     block_elements_.push_back(troupe::block_elements(table));
-  const auto any = [&](consistency_mode mode) {
-    return std::ranges::any_of(job_.tables, [&](const auto& x) { return x.sync.mode == mode; });
-  };
-  any_ssp_ = any(consistency_mode::ssp);
-  any_bsp_ = any(consistency_mode::bsp);
+  only_heads_answer_ = any_table(job_, &mode_traits::bounded_lead);
+  pulls_wait_ = has_waiting_pulls(job_);
 }
 
 void router::set_view(const view& now_valid, time_point now, router_effects& effects) {
@@ -268,6 +265,7 @@ void router::add_part(request_token token, shard_id to, request what, time_point
                       router_effects& effects) {
   const part_id id{next_part_++};
   auto& chain = chains_[to];
+  assert(chain.open.empty() || chain.open.rbegin()->first < id);
   const auto at = what.push ? 0 : first_reader(chain, what);
   chain.open.emplace(id, open_part{token, std::move(what)});
   part_shard_[id] = to;
@@ -289,7 +287,8 @@ void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) 
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
   const request& what = part->second.what;
-  return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
+  return only_heads_answer_ && !what.push && !what.pull->latest
+         && !mutated(mutation::pull_overtakes_push)
          && std::any_of(in.open.begin(), part, [&](const auto& earlier) {
               return earlier.second.what.push
                      && share_a_worker(*earlier.second.what.push, *what.pull);
@@ -298,7 +297,7 @@ bool router::waits_for_push(const chain_queue& in, part_id id) const {
 
 /// Sends the parts that waited for the push of part `behind`.
 void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
-  if (!any_ssp_)
+  if (!only_heads_answer_)
     return;
   for (auto next = to.open.upper_bound(behind); next != to.open.end(); ++next)
     if (next->second.waits)
@@ -333,7 +332,7 @@ void router::send_all(chain_queue& to, router_effects& effects) {
 
 /// Introduces waiting workers to a new head by an empty pull, which is answered at once.
 void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
-  if (!any_ssp_ || mutated(mutation::nobody_introduced))
+  if (!only_heads_answer_ || mutated(mutation::nobody_introduced))
     return;
   for (auto& [token, open] : requests_) {
     const bool is_there =
@@ -352,13 +351,14 @@ void router::introduce_waiting(chain_queue& to, time_point now, router_effects& 
 
 /// Returns whether replicas other than the head may answer the request.
 bool router::is_anywhere(const chain_queue& of, const request& what) const {
-  return !what.push && what.pull && !of.entry.others.empty() && (!any_ssp_ || what.pull->latest);
+  return !what.push && what.pull && !of.entry.others.empty()
+         && (!only_heads_answer_ || what.pull->latest);
 }
 
 /// Returns the replica to ask first for the values, once the push is done.
 std::size_t router::first_reader(const chain_queue& of, const request& what) const {
   const bool spreads = options_.reads == read_target::any && what.pull && !what.pull->latest;
-  if (!spreads || any_ssp_ || of.entry.others.empty())
+  if (!spreads || only_heads_answer_ || of.entry.others.empty())
     return 0;
   return (what.pull->step.worker.value + of.entry.shard.value) % (1 + of.entry.others.size());
 }
@@ -372,7 +372,7 @@ std::size_t router::next_reader(const chain_queue& of, const open_part& part) co
 }
 
 void router::wait_patiently(const chain_queue& of, open_part& part, time_point now) const {
-  const bool never_waits = is_anywhere(of, part.what) && (!any_bsp_ || part.what.pull->latest);
+  const bool never_waits = is_anywhere(of, part.what) && (!pulls_wait_ || part.what.pull->latest);
   const bool is_patient = options_.read_patience == std::chrono::milliseconds{0};
   part.patience_end = {};
   if (never_waits && !is_patient)
@@ -383,6 +383,7 @@ void router::wait_patiently(const chain_queue& of, open_part& part, time_point n
 void router::place(chain_queue& to, part_id id, std::size_t at, time_point now,
                    router_effects& effects) {
   auto& part = to.open.at(id);
+  assert(!part.what.push || at == 0);
   part.at = at <= to.entry.others.size() ? at : 0;
   wait_patiently(to, part, now);
   if (part.at > 0)
@@ -446,6 +447,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   part_shard_.erase(id);
   if (was_push)
     send_waiting(*from, id, effects);
+  assert(open.parts_open > 0);
   if (--open.parts_open == 0) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
@@ -493,6 +495,7 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
   const bool is_drop = reaction_to(why.code) == reaction::drop;
   if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt && !is_drop)
     return;
+  assert(is_drop || attempt == (is_read ? part.read : from->attempt));
   if (why.code == errc::not_yet) { // The server is healthy; ask it again.
     if (is_read || part.at == 0)
       place(*from, id, part.at, now, effects);
@@ -523,6 +526,7 @@ void router::fail_request(request_token token, const failure& why, router_effect
     if (push)
       send_waiting(chain, *push, effects);
   }
+  assert(requests_.contains(token));
   requests_.erase(token);
   effects.push_back(failed_effect{token, why});
 }

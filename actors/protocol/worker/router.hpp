@@ -51,15 +51,18 @@ using router_effects = std::vector<router_effect>;
 /// fails.
 ///
 /// Invariants:
-/// (1) each request ends in exactly one answered or failed effect.
+/// (1) each request ends in exactly one answered or failed effect. Held by: assert in answered(),
+///     fail_request().
 /// (2) open parts for a shard's head are sent in the order in which they were made, also when
 ///     resent: the shard relies on a push being ahead of the next pull of its worker. If a table is
 ///     ssp, a pull without a push waits until the earlier pushes of its workers are acknowledged.
+///     Held by: assert in add_part(), place(); check_staleness() in cli/sim/job_checks.cpp.
 /// (3) a new head hears of each pull that waits at another shard, even if its own shard has
-///     answered: otherwise it would let others wait for that worker.
+///     answered: otherwise it would let others wait for that worker. Held by: check_end() in
+///     cli/sim/job_checks.cpp.
 /// (4) an outcome of an earlier attempt is ignored, except a success and a refusal that drops the
 ///     part. Otherwise a part that is refused again and again, such as that of an evicted worker,
-///     would hide the outcomes of other workers' parts.
+///     would hide the outcomes of other workers' parts. Held by: assert in failed().
 class router {
 public:
   explicit router(job_spec job, router_options options = {});
@@ -145,8 +148,8 @@ private:
   job_spec job_;
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
-  bool any_ssp_ = false; ///< Only heads answer pulls.
-  bool any_bsp_ = false; ///< Pulls wait for other workers.
+  bool only_heads_answer_ = false; ///< Pulls, because they wait for slow workers.
+  bool pulls_wait_ = false;        ///< For other workers.
   view view_;
   row_split row_split_; ///< Made from view_.
   std::map<shard_id, chain_queue> chains_;

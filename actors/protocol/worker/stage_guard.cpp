@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <span>
 
@@ -137,6 +138,7 @@ void stage_guard::expire(time_point now, guard_effects& effects) {
       open.held_until = now + held_time_max;
     if (open.held_until > now)
       return false;
+    assert(!busy.contains(open.worker));
     ++late;
     forget({token}, open);
     expired_.insert(open.batches.begin(), open.batches.end());
@@ -317,6 +319,7 @@ void stage_guard::take(answered_effect& effect, guard_effects& effects) {
     end(refused_pushes_, key);
   if (open->pull)
     end(refused_pulls_, *open->pull);
+  assert(!broken_);
   forget(effect.request, *open_.extract(effect.request.value));
   effects.push_back(std::move(effect));
 }
@@ -351,6 +354,7 @@ void stage_guard::take(failed_effect& effect, guard_effects& effects) {
   const auto open = open_.extract(effect.request.value);
   if (!open)
     return;
+  assert(!broken_);
   forget(effect.request, *open);
   if (effect.why.text.empty()) // The failure may end the job, whose last line names a cause.
     effect.why.text =
@@ -367,6 +371,7 @@ std::optional<std::string> stage_guard::refusal_fault(const open_request& open,
   auto& so_far = open.batches.empty() ? refused_pulls_ : refused_pushes_;
   if (!checks_values_ || ++so_far.by_stage[open.worker] < own_refusals_max)
     return std::nullopt; // Troupe's faults may refuse any number.
+  assert(so_far.by_stage.at(open.worker) == own_refusals_max);
   return "refused " + std::to_string(own_refusals_max) + " requests of worker "
          + std::to_string(open.worker.value) + " in a row, the last one with: " + why.text;
 }
@@ -420,6 +425,7 @@ void stage_guard::breach(const std::string& what, guard_effects& effects) {
   held_.clear();
   refused_pushes_ = refused_pulls_ = {};
   expired_.clear();
+  assert(is_empty() && is_broken());
 }
 
 } // namespace troupe

@@ -31,14 +31,17 @@ using guard_effect = std::variant<forward_effect, answered_effect, failed_effect
 using guard_effects = std::vector<guard_effect>;
 
 /// Invariants:
-/// (1) each request ends in one answered_effect or failed_effect.
+/// (1) each request ends in one answered_effect or failed_effect. Held by: assert in take();
+///     check_end() in cli/sim/job_checks.cpp.
 /// (2) after a breach of the contract every request, open or new, fails with `contract_broken`. The
-///     text names the stage and the batch; the workers then end the job with it.
+///     text names the stage and the batch; the workers then end the job with it. Held by: assert in
+///     breach(), take(); failed() in cli/sim/job_workers.cpp.
 /// (3) a stage of the program breaks the contract if it refuses own_refusals_max pushes or pulls of
-///     a worker in a row, while the next kv fails none of this worker.
+///     a worker in a row, while the next kv fails none of this worker. Held by: assert in
+///     refusal_fault().
 /// (4) a request is refused with `timed_out` if for held_time_max no forward of its worker was
 ///     under way. Later effects of the stage for this request are dropped. It is a breach if this
-///     happens for the third time in a row to a batch or to a worker.
+///     happens for the third time in a row to a batch or to a worker. Held by: assert in expire().
 class stage_guard {
 public:
   /// Longest time that a stage holds a request while no forward of its worker is under way.

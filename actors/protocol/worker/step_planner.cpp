@@ -1,17 +1,15 @@
 #include "actors/protocol/worker/step_planner.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace troupe {
 
 step_planner::step_planner(const job_spec& job, step_planner_options options)
-    : job_(job), any_bsp_(any_bsp(job)), options_(options) {
-  const bool bound = std::any_of(job.tables.begin(), job.tables.end(), [](const auto& table) {
-    return table.sync.mode == consistency_mode::ssp;
-  });
-  if (any_bsp_ || bound)
+    : job_(job), goes_by_clocks_(goes_by_clocks(job)), options_(options) {
+  if (has_waiting_pulls(job))
     options_.ahead_max = 0;
-  if (any_bsp_)
+  if (goes_by_clocks_)
     options_.pushes_in_flight_max = job.workers;
 }
 
@@ -35,7 +33,7 @@ void step_planner::drop_unwanted() {
   std::erase_if(pushed_, [this](batch_id batch) { return !work_.is_in_flight(batch); });
   // In bsp other workers wait for the smaller batch that is open now; this one can wait.
   const auto open = work_.next();
-  if (any_bsp_ && open && !steps_.empty() && steps_.front().phase != phase::computing
+  if (goes_by_clocks_ && open && !steps_.empty() && steps_.front().phase != phase::computing
       && *open < steps_.front().step.batch) {
     work_.reopen(steps_.front().step.batch);
     steps_.pop_front();
@@ -68,7 +66,7 @@ std::optional<training_step> step_planner::next_pull_with(const training_step& p
   const auto next = std::find_if(steps_.begin(), steps_.end(),
                                  [](const entry& x) { return x.phase == phase::to_pull; });
   if (next == steps_.end()
-      || (any_bsp_ && bsp_clock(job_, next->step.batch) != bsp_clock(job_, push.batch) + 1))
+      || (goes_by_clocks_ && bsp_clock(job_, next->step.batch) != bsp_clock(job_, push.batch) + 1))
     return std::nullopt;
   return next_pull();
 }
@@ -111,6 +109,8 @@ std::optional<training_step> step_planner::computed(std::uint64_t number) {
     return std::nullopt;
   auto done = steps_.front().step;
   steps_.pop_front();
+  assert(steps_.empty() || steps_.front().step.number > number);
+  assert(done.generation == generation_ && work_.is_in_flight(done.batch));
   done.clock = clock_++;
   pushed_.insert(done.batch);
   return done;
@@ -119,6 +119,7 @@ std::optional<training_step> step_planner::computed(std::uint64_t number) {
 bool step_planner::acknowledged(const training_step& pushed) {
   if (pushed.generation != generation_ || pushed_.erase(pushed.batch) == 0)
     return false;
+  assert(work_.is_in_flight(pushed.batch));
   work_.done(pushed.batch);
   return true;
 }

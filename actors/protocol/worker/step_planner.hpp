@@ -42,9 +42,12 @@ struct step_planner_options {
 /// also before it is computed, when a smaller batch is open.
 ///
 /// Invariants:
-/// (1) steps are computed and pushed in the order in which they were begun.
+/// (1) steps are computed and pushed in the order in which they were begun. Held by: assert in
+///     computed().
 /// (2) a step whose batch is not leased any more, or whose history was rolled back, is not pushed.
-/// (3) each leased batch stays on the work list until its push is acknowledged.
+///     Held by: assert in computed().
+/// (3) each leased batch stays on the work list until its push is acknowledged. Held by: assert in
+///     acknowledged().
 class step_planner {
 public:
   step_planner(const job_spec& job, step_planner_options options);
@@ -97,7 +100,7 @@ private:
   entry* find(std::uint64_t number);
 
   job_spec job_;
-  bool any_bsp_ = false;
+  bool goes_by_clocks_ = false;
   step_planner_options options_;
   work_list work_;
   std::deque<entry> steps_;   ///< Their batches are in flight on the work list.

@@ -99,10 +99,10 @@ struct coordinator_shell {
             });
   }
 
-  /// Returns whether only launchers are left, which stay until the coordinator ends.
+  /// Returns whether only observers are left, which stay until the coordinator ends.
   bool everyone_left() const {
     return std::all_of(members.begin(), members.end(),
-                       [](const auto& entry) { return entry.first.role == role::observer; });
+                       [](const auto& entry) { return !traits_of(entry.first.role).has_slots; });
   }
 
   // Carries out effects in the order of the decisions. An effect may queue more effects.

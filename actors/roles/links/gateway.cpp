@@ -42,7 +42,7 @@ struct gateway_shell {
   }
 
   void pass_on(replica_message&& what) {
-    if (what.from != peer || peer.role != role::server)
+    if (what.from != peer || !traits_of(peer.role).holds_values)
       return close();
     self->send(replicas, std::move(what));
   }

@@ -40,7 +40,7 @@ struct uplink_shell {
   void opened(link_id which, const hello& peer) {
     if (link != which)
       return;
-    if (peer.from.role != role::coordinator) {
+    if (!traits_of(peer.from.role).leads_job) {
       if (auto alive = dispatcher.lock())
         alive->close(which);
       return lost(which, {errc::untrusted, to_string(where) + " is no coordinator"});

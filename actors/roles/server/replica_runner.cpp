@@ -108,21 +108,20 @@ void replica_runner::run(acknowledge_effect& effect, host_effects&) {
   recorder_->repeated(now(), open.pushed, open.base_version);
 }
 
-void replica_runner::run(receipt_effect& effect, host_effects&) {
-  answer(effect.request, {effect.pushed, std::nullopt});
-}
-
-void replica_runner::run(read_effect& effect, host_effects&) {
-  auto read = values_->answer(effect.what, effect.previous);
+void replica_runner::run(reply_effect& effect, host_effects&) {
+  if (!effect.read)
+    return answer(effect.request, {effect.pushed, std::nullopt});
+  const auto& [what, version, previous] = *effect.read;
+  auto read = values_->answer(what, previous);
   if (!read) {
     if (auto ended = requests_.extract(effect.request.value))
       context_->answers.add(ended->by, read.error());
     return;
   }
   auto found = *std::move(read);
-  found.version = effect.version;
-  if (recorder_ && !host_.is_bsp() && !effect.what.latest)
-    recorder_->answered(effect.what.step, effect.version);
+  found.version = version;
+  if (recorder_ && !host_.is_bsp() && !what.latest)
+    recorder_->answered(what.step, version);
   bytes_sent_ += payload_bytes(found);
   answer(effect.request, {effect.pushed, std::move(found)});
 }
@@ -131,8 +130,6 @@ void replica_runner::run(refuse_effect& effect, host_effects&) {
   if (auto ended = requests_.extract(effect.request.value))
     context_->answers.add(ended->by, std::move(effect.why));
 }
-
-void replica_runner::run(refuse_all_effect& effect, host_effects&) { fail_open(effect.why); }
 
 void replica_runner::fail_open(const failure& why) {
   requests_.erase_if([&](std::uint64_t, open_request& open) {
@@ -147,7 +144,8 @@ void replica_runner::run(step_effect& effect, host_effects& more) {
   std::vector<const push_request*> pushes;
   for (const auto& push : effect.pushes)
     pushes.push_back(push.get());
-  if (auto done = values_->apply(effect.what, pushes); !done)
+  const auto done = effect.is_gathered ? gather(effect) : values_->apply(effect.what, pushes);
+  if (!done)
     return host_.discarded(done.error(), now(), more);
   host_.applied(now(), more);
   applied(pushes);
@@ -156,17 +154,14 @@ void replica_runner::run(step_effect& effect, host_effects& more) {
 
 /// Adds a push that has passed all checks to the update buffer. It counts as applied, and it is
 /// applied before any values are read.
-void replica_runner::run(gather_effect& effect, host_effects& more) {
-  if (auto valid = values_->admit(effect.what, *effect.push); !valid)
-    return host_.discarded(valid.error(), now(), more);
+result<void> replica_runner::gather(step_effect& effect) {
+  if (auto valid = values_->admit(effect.what, *effect.pushes.front()); !valid)
+    return valid;
   if (admitted_.empty())
     context_->self->send(context_->self, step_atom_v); // After the requests that wait already.
-  gathered_.push_back(std::move(effect.push));
-  const push_request* const pushed = gathered_.back().get();
-  admitted_.push_back({std::move(effect.what), pushed});
-  host_.applied(now(), more);
-  applied({&pushed, 1});
-  verify();
+  gathered_.push_back(std::move(effect.pushes.front()));
+  admitted_.push_back({std::move(effect.what), gathered_.back().get()});
+  return {};
 }
 
 void replica_runner::run(apply_gathered_effect&, host_effects&) { apply_admitted(); }

@@ -87,17 +87,15 @@ private:
 
   // -- steps and requests --
   void run(step_effect& effect, host_effects& more);
-  void run(gather_effect& effect, host_effects& more);
   void run(apply_gathered_effect& effect, host_effects& more);
   void run(acknowledge_effect& effect, host_effects& more);
-  void run(receipt_effect& effect, host_effects& more);
-  void run(read_effect& effect, host_effects& more);
+  void run(reply_effect& effect, host_effects& more);
   void run(refuse_effect& effect, host_effects& more);
-  void run(refuse_all_effect& effect, host_effects& more);
   void run(workers_effect& effect, host_effects& more);
   void run(report_effect& effect, host_effects& more);
   void run(note_effect& effect, host_effects& more);
   void log(log_level level, const std::string& what) const;
+  result<void> gather(step_effect& effect);
   void applied(std::span<const push_request* const> pushes);
   void apply_admitted();
   void verify();
@@ -107,16 +105,13 @@ private:
 
   // -- replica_runner_disk.cpp: what it holds, loads and keeps for itself --
   void run(begin_generation_effect& effect, host_effects& more);
-  void run(fill_effect& effect, host_effects& more);
-  void run(restore_effect& effect, host_effects& more);
+  void run(load_effect& effect, host_effects& more);
   void run(recall_effect& effect, host_effects& more);
   void run(replay_effect& effect, host_effects& more);
   void run(keep_past_effect& effect, host_effects& more);
-  void run(adopt_effect& effect, host_effects& more);
-  void run(drop_copy_effect& effect, host_effects& more);
+  void run(settle_loaded_effect& effect, host_effects& more);
   void run(save_effect& effect, host_effects& more);
   void run(write_effect& effect, host_effects& more);
-  void run(take_back_effect& effect, host_effects& more);
   void loaded(std::uint64_t load, std::shared_ptr<value_store> values,
               std::vector<shard_partition> held);
   void load_failed(std::uint64_t load, const failure& why);

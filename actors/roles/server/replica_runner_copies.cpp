@@ -98,9 +98,4 @@ void replica_runner::install(const member_id& from) {
   });
 }
 
-void replica_runner::run(drop_copy_effect&, host_effects&) {
-  loaded_.reset();
-  copy_images_.clear();
-}
-
 } // namespace troupe

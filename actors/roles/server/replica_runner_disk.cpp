@@ -83,19 +83,14 @@ void replica_runner::run(begin_generation_effect& effect, host_effects&) {
     recorder_.emplace(*options.record, header);
 }
 
-void replica_runner::run(adopt_effect&, host_effects&) {
-  values_ = std::move(loaded_);
+void replica_runner::run(settle_loaded_effect& effect, host_effects&) {
+  if (effect.is_adopted)
+    values_ = std::move(loaded_);
+  loaded_.reset();
   copy_images_.clear();
 }
 
 // -- loading --
-
-void replica_runner::run(fill_effect& effect, host_effects&) {
-  std::vector<shard_partition> fresh;
-  for (const auto id : effect.partitions)
-    fresh.push_back({id, 0, std::vector<batch_set>(host_.desired().job.tables.size())});
-  fill(effect.load, std::move(fresh), {});
-}
 
 /// Makes a store, a keeper's with these images, on a thread of its own.
 void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
@@ -124,7 +119,13 @@ void replica_runner::fill(std::uint64_t load, std::vector<shard_partition> held,
           }));
 }
 
-void replica_runner::run(restore_effect& effect, host_effects&) {
+void replica_runner::run(load_effect& effect, host_effects&) {
+  if (effect.checkpoint == 0) {
+    std::vector<shard_partition> fresh;
+    for (const auto id : effect.partitions)
+      fresh.push_back({id, 0, std::vector<batch_set>(host_.desired().job.tables.size())});
+    return fill(effect.load, std::move(fresh), {});
+  }
   context_->self
     ->request(context_->storage, storage_timeout, read_atom_v, effect.checkpoint,
               host_.desired().job, effect.partitions)
@@ -270,11 +271,9 @@ void replica_runner::saved(const save_id& id, const result<checkpoint_part>& don
 }
 
 void replica_runner::run(write_effect& effect, host_effects& more) {
-  host_.written(log_->append(effect.index, effect.entry), now(), more);
-}
-
-void replica_runner::run(take_back_effect& effect, host_effects& more) {
-  host_.written(log_->truncate(effect.last), now(), more);
+  const auto done =
+    effect.entry ? log_->append(effect.index, *effect.entry) : log_->truncate(effect.index - 1);
+  host_.written(done, now(), more);
 }
 
 } // namespace troupe

@@ -60,7 +60,8 @@ struct worker_shell {
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     has_frozen = any_frozen(options.job);
-    begins_alone = has_frozen && options.step_planner.ahead_max > 0 && !any_bsp(options.job);
+    begins_alone =
+      has_frozen && options.step_planner.ahead_max > 0 && !has_waiting_pulls(options.job);
     begin_gradients(std::move(make));
     // The coordinator scans all workers for each status, so a thousand workers report less often.
     constexpr std::uint32_t workers_at_full_rate = 256;

@@ -217,7 +217,7 @@ result<certified_key> certificate_authority::issue(const certificate_order& orde
   const private_key_ptr key = make_key();
   const certificate_ptr made = begin_certificate(key.get(), order.expires_at);
   random_serial(made.get());
-  set_name(X509_get_subject_name(made.get()), "Troupe " + detail::names_of(order.roles));
+  set_name(X509_get_subject_name(made.get()), "Troupe " + names_of(order.roles));
   require(X509_set_issuer_name(made.get(), X509_get_subject_name(issuer)) == 1);
   add_extension(made.get(), issuer, NID_basic_constraints, "critical,CA:FALSE");
   add_extension(made.get(), issuer, NID_key_usage, "critical,digitalSignature");

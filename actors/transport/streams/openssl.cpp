@@ -43,14 +43,16 @@ std::string take_openssl_error() {
   return reason == nullptr ? "unknown error " + std::to_string(code) : reason;
 }
 
-std::string role_uri(role which) { return std::string{"urn:troupe:role:"} + role_name(which); }
+std::string role_uri(role which) {
+  return std::string{"urn:troupe:role:"}.append(traits_of(which).name);
+}
 
 std::vector<role> roles_of(const X509& certificate) {
   std::vector<role> roles;
   for_each_name(certificate, GEN_URI, [&roles](const ASN1_STRING& uri) {
-    for (const role each : all_roles)
-      if (view_of(uri) == role_uri(each))
-        roles.push_back(each);
+    for (const auto& each : role_rows)
+      if (view_of(uri) == role_uri(each.role))
+        roles.push_back(each.role);
   });
   return roles;
 }

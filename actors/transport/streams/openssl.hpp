@@ -2,7 +2,7 @@
 // Troupe reads. Only .cpp files that deal with TLS include it; their headers do without.
 #pragma once
 
-#include "actors/transport/streams/role_names.hpp"
+#include "serialization/role.hpp"
 #include "serialization/ids.hpp"
 
 #include <openssl/bio.h>

@@ -81,15 +81,15 @@ result<void> check_certificate(SSL_CTX* context, const tls_files& files, role wh
   const auto roles = detail::roles_of(*own);
   if (std::find(roles.begin(), roles.end(), who) == roles.end())
     return {errc::invalid_argument, files.certificate.string() + " is a certificate for "
-                                      + detail::names_of(roles) + ", not for "
-                                      + detail::role_name(who)};
+                                      + names_of(roles) + ", not for "
+                                      + std::string{traits_of(who).name}};
   return {};
 }
 
 } // namespace
 
 tls_files tls_files_in(const std::filesystem::path& directory, role who) {
-  const std::string name = detail::role_name(who);
+  const std::string name{traits_of(who).name};
   return {directory / "ca.pem", directory / (name + ".pem"), directory / (name + ".key")};
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("a run that cannot begin is refused in one line") {
   how.options.servers.replicas = 3;
   CHECK(rejection(how) == "--replicas 3 needs as many --servers, not 1");
   how = settings_of(run_mode::threads);
-  how.options.allreduce = true;
+  how.options.chosen_store = &rules_of_all_reduce;
   how.options.sync.mode = consistency_mode::bsp;
   CHECK_FALSE(rejection(how).empty());
   graph empty;

@@ -24,11 +24,14 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
   newer.version = wire::protocol_version + 1;
   hello packing = hello_of();
   packing.sends = only(encoding::topk);
+  hello watching = hello_of();
+  watching.from.role = role::observer;
   hello built_here = hello_of(), built_there = hello_of();
   built_here.probes = {{"f/1", 1}, {"g/1", 5}};
   built_there.probes = {{"g/1", 6}};
   const std::vector<unknown_member> unknown_members{
     {"other function", built_here, built_there, errc::version_mismatch},
+    {"role without links", hello_of(), watching, errc::untrusted},
     {"packing connector", hello_of(), packing, errc::version_mismatch},
     {"packing acceptor", packing, hello_of(), errc::version_mismatch},
     {"newer connector", hello_of(), newer, errc::version_mismatch},

@@ -41,8 +41,8 @@ public:
     std::string form = (std::filesystem::temp_directory_path() / "troupe_tls_XXXXXX").string();
     path_ = mkdtemp(form.data());
     write("ca.pem", authority_.certificate());
-    for (const role each : detail::all_roles)
-      issue(detail::role_name(each), {{each}, {}, in_days(1)});
+    for (const auto& each : role_rows)
+      issue(std::string{each.name}, {{each.role}, {}, in_days(1)});
   }
   ~job_certificates() {
     std::error_code ignored;

@@ -20,7 +20,7 @@ TEST_CASE("fields_that_a_program_sets_reach_processes_that_make_no_graph") {
                                       .replicas = 2,
                                       .apply_batch = 7,
                                       .verify_replicas = 8,
-                                      .checkpoints = {.interval = 5ms, .clocks = 6, .keep = 2},
+                                      .checkpoints = {.interval = 5ms, .keep = 2},
                                       .scrub_interval = 9ms});
   auto some = options.workers_of(10, trainers(constant_gradient(1)));
   some.stragglers = straggler_measure::demoted;
@@ -32,18 +32,22 @@ TEST_CASE("fields_that_a_program_sets_reach_processes_that_make_no_graph") {
   for (const bool compared : {true, false}) {
     auto written = cluster_file_of(*made);
     if (!compared)
-      written.stragglers.reset();
+      written.for_coordinator.workers.stragglers.reset();
     REQUIRE(write_cluster_file(folder.path(), written));
     const auto read = read_cluster_file(folder.path());
     REQUIRE(read);
     CHECK(read->job == made->job);
-    CHECK(read->apply_batch == 7);
-    CHECK(read->verify_replicas == 8);
-    CHECK(read->checkpointing == checkpoint_options{5ms, 6, 2});
-    CHECK(read->scrub_interval == 9ms);
-    CHECK(read->stragglers
+    const auto& server = read->for_servers.servers;
+    CHECK(server.apply_batch == 7);
+    CHECK(server.verify_replicas == 8);
+    CHECK(server.checkpoints.keep == 2);
+    const auto& coordinator = read->for_coordinator;
+    CHECK(coordinator.servers.checkpoints == checkpoint_options{5ms, 0, 2});
+    CHECK(coordinator.servers.scrub_interval == 9ms);
+    CHECK(coordinator.workers.stragglers
           == (compared ? std::optional{straggler_measure::demoted} : std::nullopt));
-    CHECK(read->straggler_time_scale == 3);
+    CHECK(coordinator.workers.straggler_time_scale == 3);
+    CHECK(coordinator.servers.apply_batch == 1); // Only servers need it.
   }
 }
 

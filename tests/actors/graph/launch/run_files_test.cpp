@@ -47,9 +47,7 @@ cluster_file sample() {
   made.listen_host = "::1";
   made.open_to_others = true;
   made.checkpoint_directory = "/somewhere/with space";
-  made.checkpointing.interval = std::chrono::milliseconds{1234};
-  made.checkpointing.clocks = 5;
-  made.checkpointing.keep = 6;
+  made.for_coordinator.servers.checkpoints = {std::chrono::milliseconds{1234}, 0, 6};
   made.resume = true;
   return made;
 }
@@ -86,7 +84,7 @@ TEST_CASE("a_cluster_file_is_read_as_it_was_written_and_by_its_user_only") {
   CHECK(read->listen_host == written.listen_host);
   CHECK(read->open_to_others);
   CHECK(read->checkpoint_directory == written.checkpoint_directory);
-  CHECK(read->checkpointing == written.checkpointing);
+  CHECK(read->for_coordinator.servers.checkpoints == written.for_coordinator.servers.checkpoints);
   CHECK(read->resume);
 }
 
@@ -109,7 +107,7 @@ TEST_CASE("a_damaged_cluster_file_is_an_error_wherever_the_damage_is") {
   for (const auto& [from, to] :
        {std::pair{"\"secret\":", "\"secre\":"}, std::pair{"true", "\"yes\""},
         std::pair{"127.0.0.1:4000", "127.0.0.1"}, std::pair{"\"job\":[", "\"job\":[1,2,"},
-        std::pair{"1234", "\"soon\""}}) {
+        std::pair{"1234ms", "soon"}}) {
     CAPTURE(from);
     auto text = whole;
     text.replace(text.find(from), std::string{from}.size(), to);

@@ -231,7 +231,7 @@ TEST_CASE("run_statistics counts a push once, however many chains the servers le
 
 TEST_CASE("run_statistics counts the batches in the values where there are no servers") {
   run_statistics run{small_job()};
-  run.without_servers();
+  run.without_servers("allreduce");
   run.began_with(4);
   run.observe(state(job_phase::training, 6, {worker(0, 1, 1), worker(1, 1, 1)}), 1s);
   // The lost worker's last counts never arrived.

@@ -333,7 +333,7 @@ private:
   bool done() {
     const auto& chain = record_.active;
     return is_quiet_ && acknowledged_.size() == job_.batches() && !record_.proposed
-           && (chain.members.size() == server_count || (chain.joiner && any_bsp(job_)))
+           && (chain.members.size() == server_count || (chain.joiner && goes_by_clocks(job_)))
            && std::ranges::all_of(nodes_, [&](const auto& x) {
                 return !has_part(chain, x->id()) || x->decide_at.steps == longest_;
               });

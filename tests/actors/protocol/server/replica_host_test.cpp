@@ -112,50 +112,37 @@ struct fixture {
   }
 
   // -- effects --
-  void run(step_effect&, host_effects& more) {
-    told.push_back("step");
-    host->applied(now, more);
-  }
-  void run(gather_effect&, host_effects& more) {
-    told.push_back("gather");
+  void run(step_effect& x, host_effects& more) {
+    told.push_back(x.is_gathered ? "gather" : "step");
     host->applied(now, more);
   }
   void run(apply_gathered_effect&, host_effects&) { told.push_back("apply gathered"); }
   void run(acknowledge_effect&, host_effects&) {}
-  void run(receipt_effect& x, host_effects&) {
-    told.push_back("receipt " + std::to_string(x.request.value));
-  }
-  void run(read_effect& x, host_effects&) {
-    told.push_back("read " + std::to_string(x.request.value));
+  void run(reply_effect& x, host_effects&) {
+    told.push_back((x.read ? "read " : "receipt ") + std::to_string(x.request.value));
   }
   void run(refuse_effect& x, host_effects&) {
-    told.push_back("refuse " + std::to_string(x.request.value));
-  }
-  void run(refuse_all_effect& x, host_effects&) {
-    told.push_back(std::string{"refuse all "} + to_string(x.why.code));
+    told.push_back("refuse " + std::to_string(x.request.value) + " " + to_string(x.why.code));
   }
   void run(write_effect& x, host_effects& more) {
-    told.push_back("write " + std::to_string(x.index));
+    told.push_back((x.entry ? "write " : "take back from ") + std::to_string(x.index));
     host->written(log_fails ? result<void>{errc::io_failed, "disk full"} : result<void>{}, now,
                   more);
-  }
-  void run(take_back_effect& x, host_effects& more) {
-    told.push_back("take back " + std::to_string(x.last));
-    host->written({}, now, more);
   }
   void run(replica_send_effect&, host_effects&) {}
   void run(begin_generation_effect& x, host_effects&) {
     told.push_back("begin " + std::to_string(x.generation.value));
   }
-  void run(fill_effect& x, host_effects&) { told.push_back("fill " + std::to_string(x.load)); }
-  void run(restore_effect& x, host_effects&) {
-    told.push_back("restore " + std::to_string(x.checkpoint));
+  void run(load_effect& x, host_effects&) {
+    told.push_back(x.checkpoint == 0 ? "fill " + std::to_string(x.load)
+                                     : "restore " + std::to_string(x.checkpoint));
   }
   void run(recall_effect& x, host_effects&) { told.push_back("recall " + std::to_string(x.load)); }
   void run(replay_effect&, host_effects&) { told.push_back("replay"); }
   void run(keep_past_effect&, host_effects&) { told.push_back("keep past"); }
-  void run(adopt_effect&, host_effects&) { told.push_back("adopt"); }
-  void run(drop_copy_effect&, host_effects&) { told.push_back("drop copy"); }
+  void run(settle_loaded_effect& x, host_effects&) {
+    told.push_back(x.is_adopted ? "adopt" : "drop copy");
+  }
   void run(save_effect& x, host_effects& more) {
     static constexpr std::array purposes{"starting", "joining", "checkpoint", "later"};
     told.push_back(std::string{"save "} + purposes.at(static_cast<std::size_t>(x.id.purpose))
@@ -196,7 +183,7 @@ struct fixture {
 TEST_CASE("an initial member of a new chain is filled, takes its values and reports") {
   fixture f;
   f.reconcile({{}, 0, config(1, 1, {server(0)})});
-  CHECK(f.told == lines{"refuse all rolled_back", "begin 1", "fill 1"});
+  CHECK(f.told == lines{"begin 1", "fill 1"});
   CHECK_FALSE(f.host->ready());
   f.loaded(1);
   CHECK(f.told == lines{"adopt", "report"});
@@ -248,7 +235,7 @@ TEST_CASE("a state that was kept is taken where it is all of what was lost") {
   fixture f{{.durability = durability_mode::log}};
   const auto lost = config(1, 1, {server(0)});
   f.reconcile({lost, 7, config(2, 2, {server(0)})});
-  CHECK(f.told == lines{"refuse all rolled_back", "begin 2", "recall 1"});
+  CHECK(f.told == lines{"begin 2", "recall 1"});
   const storage::base_id kept{3, {1}, {1}, false};
   SUBCASE("all") {
     f.recalled(1, recalled_state{kept, 2});
@@ -292,10 +279,10 @@ TEST_CASE("a push is written before it is applied, and not acknowledged if that 
   CHECK(f.told == lines{"write 1", "step", "receipt 1"});
   f.log_fails = true;
   f.push(2, 1);
-  CHECK(f.told == lines{"write 2", "drop copy", "refuse all not_ready", "report"});
+  CHECK(f.told == lines{"write 2", "drop copy", "refuse 2 not_ready", "report"});
   CHECK(f.host->report().failed.value().text == "disk full");
   f.push(3, 2);
-  CHECK(f.told == lines{"refuse 3"});
+  CHECK(f.told == lines{"refuse 3 not_ready"});
   f.reconcile(fixture::alone(1));
   CHECK(f.told.empty());
   f.log_fails = false;
@@ -374,7 +361,7 @@ TEST_CASE("a server that is not named frees what it holds, but not soon") {
   CHECK(f.told.empty());
   f.now += 1s;
   f.tick();
-  CHECK(f.told == lines{"refuse all rolled_back", "begin 1"});
+  CHECK(f.told == lines{"begin 1"});
   CHECK(f.host->state() == nullptr);
   f.now += 40s;
   f.tick();
@@ -415,7 +402,7 @@ TEST_CASE("with a log a joiner reads its past first, and its copy is saved befor
   fixture f{{.durability = durability_mode::log}};
   const auto joined = config(2, 1, {server(1)}, server(0));
   f.reconcile({joined, 0, std::nullopt});
-  CHECK(f.told == lines{"refuse all rolled_back", "begin 1", "recall 1"});
+  CHECK(f.told == lines{"begin 1", "recall 1"});
   f.recalled(1, recalled_state{{1, {1}, {1}, false}, 0});
   CHECK(f.told == lines{"keep past"});
   f.now += 1s;
@@ -431,7 +418,7 @@ TEST_CASE("with a log a joiner reads its past first, and its copy is saved befor
   }
   SUBCASE("not saved") {
     f.saved(failure{errc::io_failed, "disk full"});
-    CHECK(f.told == lines{"drop copy", "refuse all not_ready", "report"});
+    CHECK(f.told == lines{"drop copy", "report"});
     CHECK(f.host->is_broken());
   }
 }

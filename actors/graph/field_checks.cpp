@@ -1,0 +1,133 @@
+#include "actors/graph/field_checks.hpp"
+
+#include "actors/graph/plan.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+// -- why a graph has no such part --
+
+using reason = std::optional<std::string>;
+
+/// Returns the reason of the store; nullopt if it has the part.
+reason of_store(const plan& made, std::string_view why) {
+  return why.empty() ? std::nullopt : reason{made.store_name + std::string{why}};
+}
+reason why_no_servers(const plan& made) { return of_store(made, made.rules().why_no_servers); }
+reason why_no_checkpoints(const plan& made) {
+  return of_store(made, made.rules().why_no_checkpoints);
+}
+reason why_no_steps(const plan& made) { return of_store(made, made.rules().why_no_steps); }
+reason why_no_stale_steps(const plan& made) {
+  if (auto why = why_no_steps(made))
+    return why;
+  if (!any_table(made.job, &mode_traits::stale_steps))
+    return fmt::format("the tables of {} are {}, whose steps have no staleness", made.store_name,
+                       to_string(made.options.sync));
+  return std::nullopt;
+}
+reason why_no_workers(const plan&) { return std::nullopt; }
+reason why_no_reducer(const plan& made) {
+  if (made.has<reduce>())
+    return std::nullopt;
+  return "no reducer adds up the gradients of " + made.workers_name
+         + " (--workers-per-process 2 adds one, if the program takes the stages of the command "
+           "line)";
+}
+reason why_no_codec(const plan& made) {
+  if (made.has<compress>())
+    return std::nullopt;
+  return "the program puts no codec behind " + made.workers_name;
+}
+
+// -- tables that have a field of an optimiser --
+
+bool any_table(const table_spec&) { return true; }
+bool is_stale(const table_spec& table) { return table.sync.traits().stale_steps; }
+/// A server function gets no such field.
+bool has_own_step(const table_spec& table) { return table.optimizer.kind != optimizer_kind::user; }
+
+/// A holder as a part of graphs.
+struct part {
+  holder what;
+  std::string plan::*node;
+  std::string_view name; ///< In messages; {}: the node.
+  reason (*why_missing)(const plan& made);
+  /// Returns whether a table has the field. Null: a node or a stage has it.
+  bool (*has_table)(const table_spec&) = nullptr;
+};
+
+constexpr std::string_view of_tables = "it for the tables of {}";
+constexpr std::array parts{
+  part{holder::servers, &plan::store_name, "the servers of {}", why_no_servers},
+  part{holder::checkpoints, &plan::store_name, "the checkpoints of {}", why_no_checkpoints},
+  part{holder::sync, &plan::store_name, of_tables, why_no_steps, any_table},
+  part{holder::steps, &plan::store_name, of_tables, why_no_steps, any_table},
+  part{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},
+  part{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
+  part{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
+  part{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
+  part{holder::codec, &plan::workers_name, "the codec", why_no_codec},
+};
+
+/// Returns null for fields of the run.
+const part* part_of(const field& row) {
+  const auto* const found = std::ranges::find(parts, row.kind.holder, &part::what);
+  return found == parts.end() ? nullptr : found;
+}
+
+/// Returns whether the graph has the value of the command line.
+bool is_held(const field& row, const part& where, const run_options& asked, const plan& made) {
+  const auto wanted = row.kind.print(asked);
+  if (!where.has_table)
+    return row.kind.print(made.options) == wanted;
+  auto held = made.options;
+  return std::ranges::any_of(made.job.tables, [&](const table_spec& table) {
+    held.optimizer = table.optimizer;
+    held.sync = table.sync;
+    return !table.frozen && where.has_table(table) && row.kind.print(held) == wanted;
+  });
+}
+
+} // namespace
+
+result<void> check_effects(const run_options& asked, const plan& made, const field_table& table) {
+  for (const auto& row : rows_of(table)) {
+    const auto* const where = part_of(row);
+    if (!where || !asked.given.contains(row.option))
+      continue;
+    const bool held = is_held(row, *where, asked, made);
+    if (held && where->what == holder::sync) // An own store has one sync, too.
+      continue;
+    if (const auto why = where->why_missing(made))
+      return {errc::invalid_argument, fmt::format("{} has no effect: {}", row.option, *why)};
+    if (!held)
+      return {errc::invalid_argument,
+              fmt::format("{} has no effect: this program sets {} itself", row.option,
+                          fmt::format(fmt::runtime(where->name), made.*where->node))};
+  }
+  return {};
+}
+
+result<void> check_ranges(const plan& made, const field_table& table) {
+  for (const auto& row : rows_of(table)) {
+    const auto* const where = part_of(row);
+    if (!where || where->has_table || !row.kind.check) // The job checks its tables.
+      continue;
+    if (auto fine = row.kind.check(made.options); !fine)
+      return {errc::invalid_argument,
+              fmt::format("{}: {} {}", made.*where->node, row.member, fine.error().text)};
+  }
+  return {};
+}
+
+} // namespace troupe

@@ -1,0 +1,25 @@
+// Lists the kinds of stores.
+#include "actors/graph/nodes/store_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<const store_rules*, 4> kinds{&rules_of_servers, &rules_of_shared_memory,
+                                                  &rules_of_all_reduce, &rules_of_own_store};
+
+} // namespace
+
+std::span<const store_rules* const> all_store_rules() { return kinds; }
+
+const store_rules& rules_of(store_kind kind) {
+  const auto* const found = std::ranges::find(kinds, kind, &store_rules::kind);
+  assert(found != kinds.end()); // A kind that the list lacks.
+  return **found;
+}
+
+} // namespace troupe

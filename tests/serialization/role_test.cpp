@@ -1,0 +1,71 @@
+#include "serialization/role.hpp"
+
+#include "doctest/doctest.h"
+#include "serialization/messages.hpp"
+
+#include <set>
+#include <string>
+#include <variant>
+
+namespace troupe::test::role_test {
+
+template <class... Bodies>
+std::set<role> senders(const std::variant<Bodies...>& /*body*/) {
+  return {Bodies::sender...};
+}
+
+template <class... Bodies>
+std::set<role> receivers(const std::variant<Bodies...>& /*body*/) {
+  return {Bodies::receiver...};
+}
+
+TEST_CASE("roles have names of their own") {
+  std::set<std::string_view> names, processes;
+  for (const auto& row : role_rows) {
+    CHECK(names.insert(row.name).second);
+    CHECK(processes.insert(row.process).second);
+  }
+  CHECK(names_of(std::vector<role>{}) == "no role");
+  CHECK(names_of({role::server}) == "server");
+  CHECK(names_of({role::server, role::observer}) == "server or observer");
+}
+
+TEST_CASE("a role that reports has a status and a desired state") {
+  std::set<role> reporting;
+  for (const auto& row : role_rows)
+    if (row.members_max > 0)
+      reporting.insert(row.role);
+  CHECK(senders(status_message{}.body) == reporting);
+  CHECK(receivers(desired_state{}.body) == reporting);
+}
+
+TEST_CASE("numbers of roles without processes of a launcher are refused") {
+  CHECK(started_role(0) == role::coordinator);
+  CHECK(started_role(static_cast<std::uint32_t>(role::worker)) == role::worker);
+  CHECK(!started_role(static_cast<std::uint32_t>(role::observer)));
+  CHECK(!started_role(static_cast<std::uint32_t>(role_rows.size())));
+  CHECK(!started_role(0xffffffff));
+}
+
+TEST_CASE("a role with values has slots, and one that leads does not report") {
+  for (const auto& row : role_rows) {
+    CHECK((row.has_slots || !row.holds_values));
+    CHECK((row.members_max == 0 || !row.leads_job));
+  }
+}
+
+TEST_CASE("links are between roles of which one admits the other") {
+  CHECK(may_have_link(role::worker, role::coordinator));
+  CHECK(may_have_link(role::coordinator, role::worker));
+  CHECK(may_have_link(role::server, role::server));
+  CHECK(!may_have_link(role::observer, role::worker));
+  CHECK(!may_have_link(role::observer, role::observer));
+  CHECK(!may_have_link(role::coordinator, role::coordinator));
+}
+
+TEST_CASE("ids of servers and workers name their slots and their processes") {
+  CHECK(member_of(server_id{3}, {7}) == member_id{role::server, 3, {7}});
+  CHECK(member_of(worker_id{2}) == member_id{role::worker, 2, {}});
+}
+
+} // namespace troupe::test::role_test
