@@ -247,7 +247,7 @@ void job_world::check_end() {
     note(describe());
     throw violation("liveness: the job does not end");
   }
-  tally_.completed += has_failed_ ? 0 : 1;
+  tally_.completed += launcher_->end->status == EXIT_FAILURE ? 0 : 1;
 }
 
 std::string job_world::describe() const {
@@ -262,7 +262,8 @@ std::string job_world::describe() const {
     return all;
   };
   std::string all =
-    "phase " + text(static_cast<int>(coordinator_ ? coordinator_->decider->phase() : phase_seen_));
+    "phase "
+    + text(static_cast<int>(coordinator_ ? coordinator_->decider->phase() : launcher_->phase()));
   for (std::size_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto& record = persisted_.chains[i];
     all += "\n  shard " + text(i) + list(record.active)

@@ -29,7 +29,20 @@ void job_world::start_coordinator(bool resume) {
       check_finished();
     if (phase == job_phase::stopped && before == job_phase::finishing && !has_failed_)
       check_stopped();
+    if (phase == job_phase::stopped && before == job_phase::finished)
+      check_dismissal();
+    if (phase == job_phase::stopped)
+      end_coordinator();
   });
+}
+
+/// Ends the coordinator when it has sent all members away, and the launcher has heard of that.
+void job_world::end_coordinator() {
+  if (!launcher_->sent_away || !launcher_->starting.empty() || !servers_.empty()
+      || !workers_.empty())
+    return;
+  note("the coordinator ends");
+  gone({role::coordinator, 0}, {});
 }
 
 void job_world::kill_coordinator() {
@@ -43,10 +56,7 @@ void job_world::kill_coordinator() {
     if (chance(0.5))
       commit(number);
   coordinator_.reset();
-  at(now_ + pick_ms(10, chance(0.8) ? 400 : 2000), [this] {
-    if (!coordinator_)
-      start_coordinator(std::exchange(resume_next_, false));
-  });
+  hear_end({role::coordinator, 0}, killed, {});
 }
 
 void job_world::coordinate(const std::function<void(coordinator_effects&)>& what) {

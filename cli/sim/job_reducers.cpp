@@ -100,36 +100,30 @@ std::vector<job_world::process*> job_world::all_of_process(process& one) {
   return all;
 }
 
-/// Ends a worker. The other workers of its process end after `end_of_others`.
-void job_world::end_worker(const member_id& who) {
+/// Ends a worker. The other workers of its process end after `end_of_others`, or at once after a
+/// failure.
+void job_world::end_worker(const member_id& who, const std::optional<failure>& why) {
   const auto home = process_of(*workers_.at(who.index)).id;
   workers_.erase(who.index);
   const bool is_last = std::ranges::none_of(
     group_of(who.index), [&](std::uint32_t index) { return workers_.contains(index); });
-  if (is_last)
-    return end_worker_process(home);
-  at(now_ + end_of_others, [this, home] { end_worker_process(home); });
+  if (is_last || why)
+    return end_worker_process(home, why);
+  at(now_ + end_of_others, [this, home] { end_worker_process(home, {}); });
 }
 
-void job_world::end_worker_process(const member_id& who) {
-  if (find_worker_process(who) == nullptr)
-    return;
-  const bool comes_again = !told_to_stop_ && phase_seen_ < job_phase::finished;
-  for (const auto& each : kill_workers(who))
-    if (comes_again)
-      start_again(each, now_ + 50ms);
+void job_world::end_worker_process(const member_id& who, const std::optional<failure>& why) {
+  if (find_worker_process(who) != nullptr)
+    gone(home_of(who), why);
 }
 
-/// Kills a process of workers. Returns the ids of all its workers.
-std::vector<member_id> job_world::kill_workers(const member_id& who) {
+std::vector<member_id> job_world::take_down_workers(std::uint32_t first) {
+  const auto home = worker_processes_.extract(first / options_.workers_per_process);
   std::vector<member_id> all;
-  for (const auto index : group_of(who.index)) {
-    const auto found = workers_.find(index);
-    all.push_back(found != workers_.end() ? found->second->id
-                                          : member_of(worker_id{index}, who.incarnation));
+  for (const auto index : group_of(first)) {
+    all.push_back(member_of(worker_id{index}, {home.mapped()->first.value + (index - first)}));
     workers_.erase(index);
   }
-  worker_processes_.erase(who.index / options_.workers_per_process);
   return all;
 }
 

@@ -52,7 +52,8 @@ void job_world::send_answer(const server& by, const member_id& to, const part_in
   });
 }
 
-void job_world::run(server&, hosted& at, acknowledge_effect& effect, host_effects&) {
+void job_world::run(server& by, hosted& at, acknowledge_effect& effect, host_effects&) {
+  hear_work(by.id);
   const auto& open = at.requests.at(effect.push);
   tally_.repeated += effect.push_reply.duplicate ? 1 : 0;
   for (const auto& step : open.asked.what->push->steps()) {

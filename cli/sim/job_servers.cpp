@@ -66,7 +66,7 @@ void job_world::reconcile(server& by, const desired_state& what) {
   if (!by.takes(what))
     return;
   if (what.stop)
-    return end(by.id);
+    return end(by.id, what.failed);
   const auto mine = std::make_shared<const desired_server>(std::get<desired_server>(what.body));
   for (const auto& [shard, record] : mine->chains) {
     auto& at = by.chains.try_emplace(shard, shard, host_options_of(by)).first->second;

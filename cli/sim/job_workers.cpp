@@ -55,7 +55,7 @@ void job_world::reconcile(worker& by, const desired_state& what) {
   if (!by.takes(what))
     return;
   if (what.stop)
-    return end(by.id);
+    return end(by.id, what.failed);
   const auto& mine = std::get<desired_worker>(what.body);
   if (mine.view.config > by.view_config) {
     by.view_config = mine.view.config;
@@ -129,6 +129,7 @@ void job_world::answered(worker& by, request_token token) {
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.done && by.steps.acknowledged(*open.done)) {
     ++by.counters.pushes_acknowledged;
+    hear_work(by.id);
     if (by.steps.take_finished())
       send_report(by);
   }
@@ -140,9 +141,11 @@ void job_world::failed(worker& by, request_token token, const failure& why) {
   require(why.code != errc::contract_broken, "stages: " + why.text);
   const auto open = std::move(by.requests.extract(token).mapped());
   if (open.next)
-    by.steps.pull_failed(open.next->number);         // The next tick or desired state tries again.
-  if (open.done && by.steps.not_applied(*open.done)) // It is computed again, at a later clock.
+    by.steps.pull_failed(open.next->number); // The next tick or desired state tries again.
+  if (open.done) { // Its worker computes it again, at a later clock, if it still holds the batch.
+    by.steps.not_applied(*open.done);
     std::erase_if(by.made, [&](const auto& push) { return push.batch == open.done->batch; });
+  }
   if (reaction_to(why.code) == reaction::stop) {
     by.failed = why;
     send_report(by);

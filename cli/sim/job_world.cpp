@@ -6,12 +6,18 @@ namespace {
 
 /// Interval at which the rates below are applied.
 constexpr milliseconds fault_interval = 10ms;
-constexpr std::uint64_t absence_long_ms = 4000;
+constexpr std::uint64_t absence_long_ms = 4000, coordinator_absence_long_ms = 2000;
 /// No member is missed sooner.
 constexpr time_point silence_min = 1300ms;
 /// The user stops one of this number of jobs: some among faults, the others when all is quiet.
 constexpr std::uint64_t jobs_per_stop = 8;
 constexpr time_point stop_interval = 50ms;
+/// Share of jobs of which a process hangs, and of the coordinator among such processes.
+constexpr double hanging_jobs = 0.08, hanging_coordinators = 0.2;
+/// Time after which other hosts start a process again that was told to end.
+constexpr time_point restart_pause_elsewhere = 300ms;
+/// The end of a pause that only a kill ends.
+constexpr time_point never = 10h;
 
 bool may_read_anywhere(std::size_t kind) { return !simulated_modes[kind].bounded_lead; }
 bool has_single_pushes(std::size_t kind) { return !simulated_modes[kind].clock_updates; }
@@ -26,6 +32,11 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
   {"restarts unnoticed", &job_tally::unnoticed_restarts, 0.15},
+  {"restarts by launchers", &job_tally::restarts, 1},
+  {"starts failed", &job_tally::failed_starts, 0.05},
+  {"processes hung", &job_tally::hangs, 0.03},
+  {"... and killed", &job_tally::hung_kills, 0.01},
+  {"evaluations", &job_tally::evaluations, 1},
   {"coordinators killed", &job_tally::coordinator_kills, 0.5},
   {"processes paused", &job_tally::pauses, 1.4},
   {"connections cut", &job_tally::cuts, 1.4},
@@ -79,19 +90,20 @@ job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
   slow_store_ = intensity(0.3);
   link_breaks_ = intensity(0.01);
   wiped_ = intensity(1.0);
-  deaths_seen_ = chance(0.5) ? 1.0 : chance(0.5) ? 0.5 : 0.0;
+  const double share_here = chance(0.5) ? 1.0 : chance(0.5) ? 0.5 : 0.0;
   connections_seen_ = chance(0.5) ? 1.0 : 0.5;
+  start_failure_ = intensity(0.3);
   faults_end_ = pick_ms(3000, 6000);
   dies_together_ = options_.resume;
+  if (!no_faults && chance(hanging_jobs))
+    hang_at_ = pick_ms(500, 3000);
   if (const auto number = seed / jobs_per_stop; seed % jobs_per_stop == 5)
     stop_at_ = number % 4 == 0 ? faults_end_ / 2
                                : faults_end_ + static_cast<int>(number % 20) * stop_interval;
-  launcher_ = std::make_unique<process>();
-  launcher_->id = {role::observer, 0, next_incarnation()};
-  for (std::uint32_t i = 0; i < job().servers; ++i)
-    start_server(i);
-  for (std::uint32_t i = 0; i < job().workers + job().backup_workers; ++i)
-    start_worker(i);
+  here_.insert({role::coordinator, 0});
+  for (const auto& who : first_processes())
+    if (chance(share_here))
+      here_.insert(who);
 }
 
 job_world::~job_world() = default;
@@ -99,8 +111,9 @@ job_world::~job_world() = default;
 void job_world::run() {
   tally_.reduced = options_.workers_per_process > 1 ? 1 : 0;
   tally_.staged = options_.has_stage ? 1 : 0;
-  start_coordinator(false);
-  every(launcher_->id, report_interval, [this] { observe(); });
+  start_launcher();
+  if (hang_at_)
+    at(*hang_at_, [this] { hang_someone(); });
   for (time_point t = fault_interval; t < faults_end_; t += fault_interval)
     at(t, [this] { inject_faults(); });
   at(faults_end_, [this] { heal(); });
@@ -110,12 +123,7 @@ void job_world::run() {
   check_end();
 }
 
-bool job_world::has_ended() const {
-  if (has_failed_)
-    return true;
-  return coordinator_ && coordinator_->decider->phase() == job_phase::stopped && servers_.empty()
-         && workers_.empty();
-}
+bool job_world::has_ended() const { return launcher_->end.has_value(); }
 
 // -- processes ----------------------------------------------------------------------------------
 
@@ -181,7 +189,40 @@ void job_world::later(const server& by, const hosted& at, time_point when,
   });
 }
 
-void job_world::start_server(std::uint32_t index) {
+process_name job_world::home_of(const member_id& who) const {
+  return {who.role, who.role == role::worker ? group_of(who.index).front() : who.index};
+}
+
+std::vector<process_name> job_world::first_processes() const {
+  std::vector<process_name> all;
+  for (std::uint32_t i = 0; i < job().servers; ++i)
+    all.push_back({role::server, i});
+  for (std::uint32_t i = 0; i < job().workers + job().backup_workers;
+       i += options_.workers_per_process)
+    all.push_back({role::worker, i});
+  return all;
+}
+
+bool job_world::runs(process_name who) const {
+  switch (who.role) {
+  case role::server: return servers_.contains(who.index);
+  case role::worker: return worker_processes_.contains(who.index / options_.workers_per_process);
+  case role::coordinator: return coordinator_ != nullptr;
+  case role::observer: break;
+  }
+  return false;
+}
+
+incarnation_id job_world::start(process_name who) {
+  if (who.role == role::server)
+    return start_server(who.index);
+  if (who.role == role::worker)
+    return start_workers(who.index);
+  start_coordinator(std::exchange(resume_next_, false));
+  return coordinator_->id.incarnation;
+}
+
+incarnation_id job_world::start_server(std::uint32_t index) {
   auto& fresh = servers_[index] = std::make_unique<server>();
   fresh->id = member_of(server_id{index}, next_incarnation());
   fresh->rate = pick_rate();
@@ -189,19 +230,26 @@ void job_world::start_server(std::uint32_t index) {
     note(full_name(fresh->id) + " starts");
   every(fresh->id, 50ms, [this, who = fresh->id] { act(*find_server(who)); });
   send_report(*fresh);
+  return fresh->id.incarnation;
 }
 
-void job_world::start_worker(std::uint32_t index) {
-  auto& home = worker_processes_[index / options_.workers_per_process];
-  if (!home) {
-    const auto incarnation = next_incarnation();
-    home = std::make_unique<worker_process>(options_, incarnation.value);
-    home->id = member_of(worker_id{group_of(index).front()}, incarnation);
-    home->rate = pick_rate();
-  }
+incarnation_id job_world::start_workers(std::uint32_t first) {
+  const auto all = group_of(first);
+  auto& home = worker_processes_[first / options_.workers_per_process];
+  home = std::make_unique<worker_process>(options_, incarnations_ + 1);
+  home->first = next_incarnation();
+  incarnations_ += all.size() - 1;
+  home->id = member_of(worker_id{first}, next_incarnation());
+  home->rate = pick_rate();
+  for (const auto index : all)
+    start_worker(*home, index);
+  return home->first;
+}
+
+void job_world::start_worker(const worker_process& home, std::uint32_t index) {
   auto& fresh = workers_[index] = std::make_unique<worker>(options_);
-  fresh->id = member_of(worker_id{index}, next_incarnation());
-  fresh->rate = home->rate;
+  fresh->id = member_of(worker_id{index}, {home.first.value + (index - home.id.index)});
+  fresh->rate = home.rate;
   fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));
   fresh->idle_since = local(*fresh);
   if (is_traced())
@@ -210,62 +258,84 @@ void job_world::start_worker(std::uint32_t index) {
   send_report(*fresh);
 }
 
-void job_world::start_again(const member_id& who, time_point when) {
-  starting_.insert(who);
-  at(when, [this, who] {
-    if (starting_.erase(who) == 0 || told_to_stop_)
-      return;
-    if (who.role == role::server && !servers_.contains(who.index))
-      start_server(who.index);
-    if (who.role == role::worker && !workers_.contains(who.index))
-      start_worker(who.index);
+/// Starts a process of another host, unless by then the job has ended or the server has left it.
+void job_world::start_elsewhere(process_name who, time_point when) {
+  at(when, [this, who, run = launcher_->id] {
+    if (launcher_->id == run && !runs(who) && !is_here(who) && launcher_->wants(who))
+      start(who);
   });
 }
 
-/// Ends a process that decided to end.
-void job_world::end(member_id who) {
+/// Draws the time from the end of a process to the start of the next one.
+milliseconds job_world::absence_of(role of) {
+  const bool is_long = of == role::server ? chance(0.1) : of == role::coordinator && chance(0.2);
+  const auto longest = of == role::server ? absence_long_ms : coordinator_absence_long_ms;
+  return pick_ms(10, is_long ? longest : 400);
+}
+
+/// Removes all of a process from the world. Returns the members that it had.
+std::vector<member_id> job_world::take_down(process_name who) {
+  if (who.role == role::worker)
+    return take_down_workers(who.index);
+  if (who.role == role::server)
+    return {servers_.extract(who.index).mapped()->id};
+  coordinator_.reset();
+  return {};
+}
+
+/// Ends a member that was told to end, for the reason `why` if there is one.
+void job_world::end(member_id who, const std::optional<failure>& why) {
   if (is_traced())
     note(full_name(who) + " ends");
   if (who.role == role::worker)
-    return end_worker(who);
-  servers_.erase(who.index);
-  if (!told_to_stop_ && phase_seen_ < job_phase::finished && slots_.contains(who.index))
-    start_again(who, now_ + 50ms);
+    return end_worker(who, why);
+  gone(home_of(who), why);
+}
+
+/// Takes down a process that ends as it was told to. Other hosts start it again.
+void job_world::gone(process_name who, const std::optional<failure>& why) {
+  const auto lost = take_down(who);
+  if (coordinator_ && (quiet_ || chance(connections_seen_)))
+    disconnect(lost);
+  if (!is_here(who)) {
+    if (launcher_->phase() < job_phase::finished)
+      start_elsewhere(who, now_ + restart_pause_elsewhere);
+    return;
+  }
+  launcher_->heard.push_back({why ? process_word{who, word_kind::hopeless, why->text}
+                                  : process_word{who, word_kind::dismissed}});
+  hear_end(who, {.number = why ? 1 : 0}, {});
+}
+
+/// Tells the coordinator that connections have ended.
+void job_world::disconnect(const std::vector<member_id>& lost) {
+  for (const auto& dead : lost)
+    when_awake(coordinator_->id, now_, [this, dead] {
+      coordinate([&](coordinator_effects& effects) {
+        coordinator_->decider->disconnected(dead, local(*coordinator_), effects);
+      });
+    });
 }
 
 void job_world::kill(const member_id& who) {
-  time_point absent;
-  std::vector members{who}; // All that die with it.
   if (is_traced())
     note(full_name(who) + " is killed");
-  if (who.role == role::server) {
-    servers_.erase(who.index);
-    if (chance(wiped_))
-      std::erase_if(disks_, [&](const auto& x) {
-        const bool is_its_own = x.first.first == who.index;
-        if (is_its_own)
-          wiped_disks_.insert(x.first);
-        return is_its_own;
-      });
-    absent = pick_ms(10, chance(0.1) ? absence_long_ms : 400);
-  } else {
-    members = kill_workers(who);
-    absent = pick_ms(10, 400);
-  }
-  for (const auto& each : members)
-    start_again(each, now_ + absent);
-  bool is_noticed = coordinator_ && chance(connections_seen_);
-  for (std::size_t i = 0; is_noticed && i < members.size(); ++i)
-    when_awake(coordinator_->id, now_, [this, lost = members[i]] {
-      coordinate([&](coordinator_effects& effects) {
-        coordinator_->decider->disconnected(lost, local(*coordinator_), effects);
-      });
+  const auto home = home_of(who);
+  const auto lost = take_down(home); // All that die with it.
+  if (who.role == role::server && chance(wiped_))
+    std::erase_if(disks_, [&](const auto& x) {
+      const bool is_its_own = x.first.first == who.index;
+      if (is_its_own)
+        wiped_disks_.insert(x.first);
+      return is_its_own;
     });
-  if (chance(deaths_seen_)) { // Otherwise the death is not seen: a process of another host.
-    for (const auto& each : members)
-      deaths_.push_back({each});
-    is_noticed = true;
-  }
+  const bool is_noticed = coordinator_ && chance(connections_seen_);
+  if (is_noticed)
+    disconnect(lost);
+  if (is_here(home))
+    return hear_end(home, killed, lost);
+  const auto absent = absence_of(who.role);
+  start_elsewhere(home, now_ + absent);
   if (coordinator_ && !is_noticed && absent < silence_min)
     ++tally_.unnoticed_restarts;
 }
@@ -273,7 +343,8 @@ void job_world::kill(const member_id& who) {
 // -- faults -------------------------------------------------------------------------------------
 
 void job_world::inject_faults() {
-  if (coordinator_ && coordinator_->decider->phase() == job_phase::stopped)
+  if (launcher_->sent_away
+      || (coordinator_ && coordinator_->decider->phase() == job_phase::stopped))
     return; // A coordinator that dies now would wait for members that have left.
   const double seconds = std::chrono::duration<double>(fault_interval).count();
   const auto victim = [&](const auto& all) {
@@ -340,6 +411,30 @@ void job_world::cut_somewhere() {
       each->disturbed_until = std::max(each->disturbed_until.value_or(now_), until);
 }
 
+/// Lets a process of the launcher's host hang that is known to the job.
+void job_world::hang_someone() {
+  if (launcher_->phase() != job_phase::training)
+    return;
+  std::vector<process*> all;
+  for (const auto& status : launcher_->update()->desired_state.members)
+    if (auto* const one = find(status.member); one != nullptr && is_here(home_of(status.member))
+                                               && home_of(status.member).index == one->id.index)
+      all.push_back(one);
+  if (coordinator_ && !coordinator_->saving && chance(hanging_coordinators))
+    all = {coordinator_.get()};
+  if (all.empty())
+    return;
+  auto& victim = *all[pick(0, all.size() - 1)];
+  for (process* const each : all_of_process(victim)) {
+    each->hangs = true;
+    each->paused_until = never;
+    each->disturbed_until = never;
+  }
+  ++tally_.hangs;
+  if (is_traced())
+    note(full_name(victim.id) + " hangs");
+}
+
 /// Kills all processes, the launcher too. The user then starts the same job again.
 void job_world::everything_dies() {
   ++tally_.resumes;
@@ -348,36 +443,32 @@ void job_world::everything_dies() {
   servers_.clear();
   workers_.clear();
   worker_processes_.clear();
-  starting_.clear();
   commands_.clear();
-  deaths_.clear();
-  slots_.clear();
-  launcher_->id.incarnation = next_incarnation();
-  launcher_->last_desired = {};
-  every(launcher_->id, report_interval, [this] { observe(); });
   persisted_.servers.clear();
   persisted_.draining.clear();
   resume_next_ = true;
-  for (std::uint32_t i = 0; i < job().servers; ++i)
-    start_server(i);
-  for (std::uint32_t i = 0; i < job().workers + job().backup_workers; ++i)
-    start_worker(i);
+  start_launcher();
 }
 
 void job_world::heal() {
   note("quiet from here on");
   quiet_ = true;
   end_cuts();
-  if (dies_together_ && phase_seen_ < job_phase::finished && !told_to_stop_)
+  if (dies_together_ && launcher_->phase() < job_phase::finished && !launcher_->sent_away
+      && !has_failed_)
     everything_dies();
+  const auto wake = [&](process& one) {
+    if (!one.hangs)
+      one.paused_until = std::min(one.paused_until, now_);
+  };
   for (const auto& [unused, each] : servers_)
-    each->paused_until = std::min(each->paused_until, now_);
+    wake(*each);
   for (const auto& [unused, each] : workers_)
-    each->paused_until = std::min(each->paused_until, now_);
+    wake(*each);
   for (const auto& [unused, each] : worker_processes_)
-    each->paused_until = std::min(each->paused_until, now_);
+    wake(*each);
   if (coordinator_ && !coordinator_->saving)
-    coordinator_->paused_until = std::min(coordinator_->paused_until, now_);
+    wake(*coordinator_);
 }
 
 } // namespace troupe::sim

@@ -1,6 +1,7 @@
-// Simulates a whole job in one thread and virtual time, with the real deciders of coordinator,
-// servers and workers (coordinator, replica_host, router, request_window, reducer, step_planner).
-// The values are one number. Processes, disks, clocks and the network fail as a seed says.
+// Simulates a whole job in one thread and virtual time, with the real deciders of launcher,
+// coordinator, servers and workers (session, coordinator, replica_host, router, request_window,
+// reducer, step_planner). The values are one number. Processes, disks, clocks and the network fail
+// as a seed says.
 #pragma once
 
 #include "cli/sim/job_options.hpp"
@@ -8,6 +9,7 @@
 #include "cli/sim/world.hpp"
 
 #include "actors/protocol/server/replica_host.hpp"
+#include "actors/protocol/session/session.hpp"
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/protocol/worker/reducer.hpp"
 #include "actors/protocol/worker/stage_guard.hpp"
@@ -24,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +40,7 @@ struct job_tally {
   std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
   std::uint64_t unnoticed_restarts = 0;
+  std::uint64_t restarts = 0, failed_starts = 0, hangs = 0, hung_kills = 0, evaluations = 0;
   std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
   std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
@@ -79,6 +83,7 @@ private:
   struct worker;
   struct worker_process;
   struct controller;
+  struct launcher;
   struct kept_base;
   struct kept_chain;
   struct state_copy;
@@ -111,15 +116,28 @@ private:
   std::vector<std::uint32_t> group_of(std::uint32_t index) const;
   worker_process& process_of(const worker& one);
   worker_process* find_worker_process(const member_id& who);
-  void start_server(std::uint32_t index);
-  void start_worker(std::uint32_t index);
-  void start_again(const member_id& who, time_point when);
+  /// Returns the name of the member's process.
+  process_name home_of(const member_id& who) const;
+  /// Returns the processes of servers and workers with which the job begins.
+  std::vector<process_name> first_processes() const;
+  bool is_here(process_name who) const { return here_.contains(who); }
+  bool runs(process_name who) const;
+  incarnation_id start(process_name who);
+  incarnation_id start_server(std::uint32_t index);
+  incarnation_id start_workers(std::uint32_t first);
+  void start_worker(const worker_process& home, std::uint32_t index);
+  void start_elsewhere(process_name who, time_point when);
+  milliseconds absence_of(role of);
+  void disconnect(const std::vector<member_id>& lost);
   void kill(const member_id& who);
-  void end(member_id who);
+  void end(member_id who, const std::optional<failure>& why);
+  void gone(process_name who, const std::optional<failure>& why);
+  std::vector<member_id> take_down(process_name who);
 
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
   void kill_coordinator();
+  void end_coordinator();
   void send_up(process& by, decltype(status_message::body) body);
   void hear(const status_message& what);
   void coordinate(const std::function<void(coordinator_effects&)>& what);
@@ -134,9 +152,26 @@ private:
   void commit(std::uint64_t checkpoint);
   std::size_t good_checkpoints() const;
 
-  // -- job_launcher.cpp: the launcher, and commands --
-  void observe();
+  // -- job_launcher.cpp: the launcher, which is a shell of its session, and commands --
+  void start_launcher();
+  session_options session_options_of() const;
+  void act(launcher& by);
+  void follow(launcher& by);
+  void take(launcher& by, const session_event& what);
+  void start_here(launcher& by, process_name who);
+  void hear_end(process_name who, process_end how, const std::vector<member_id>& lost);
+  void hear_work(const member_id& who);
+  void run(launcher& by, const start_effect& effect);
+  void run(launcher& by, const kill_effect& effect);
+  void run(launcher& by, const evaluate_effect& effect);
+  void run(launcher& by, const trained_effect& effect);
+  void run(launcher& by, const say_effect& effect);
+  void run(launcher&, const lost_effect&) {}
+  void run(launcher&, const recovered_effect&) {}
+  void run(launcher& by, const results_effect& effect);
+  void run(launcher& by, const end_effect& effect);
   void reconcile_as_observer(const desired_state& what);
+  void observe_for_commands();
   void begin_command();
 
   // -- job_servers.cpp: server_actor, and the loads and saves of a replica_host --
@@ -224,9 +259,9 @@ private:
   void answered(worker_process& by, request_token token);
   void failed(worker_process& by, request_token token, const failure& why);
   worker* take_responder(worker_process& by, request_token token);
-  void end_worker(const member_id& who);
-  void end_worker_process(const member_id& who);
-  std::vector<member_id> kill_workers(const member_id& who);
+  void end_worker(const member_id& who, const std::optional<failure>& why);
+  void end_worker_process(const member_id& who, const std::optional<failure>& why);
+  std::vector<member_id> take_down_workers(std::uint32_t first);
   /// Returns the process and all that pause with it.
   std::vector<process*> all_of_process(process& one);
 
@@ -271,6 +306,16 @@ private:
   void check_finished();
   void check_stopped();
   void check_end();
+
+  // -- job_launcher_checks.cpp --
+  void check_start(const launcher& by, process_name who) const;
+  void check_kill(const launcher& by, process_name who) const;
+  void check_report(const launcher& by) const;
+  void check_restarts(launcher& by) const;
+  void check_shown(const launcher& by) const;
+  void check_dismissal() const;
+  void check_rest(const launcher& by) const;
+  void check_status(const launcher& by, const end_effect& what) const;
   std::uint64_t clocks_of(const batch_set& applied) const;
   std::string describe() const;
 
@@ -278,6 +323,7 @@ private:
   void inject_faults();
   void pause_someone();
   void cut_somewhere();
+  void hang_someone();
   void everything_dies();
   void heal();
   bool has_ended() const;
@@ -287,8 +333,9 @@ private:
   std::uint64_t incarnations_ = 100;
   double worker_kill_rate_, server_kill_rate_, coordinator_kill_rate_, pause_rate_, cut_rate_,
     resize_rate_, slow_disk_, part_failure_, unreadable_, slow_store_, link_breaks_, wiped_;
-  double deaths_seen_;
   double connections_seen_; ///< Chance that the coordinator notices the end of one.
+  double start_failure_;
+  std::optional<time_point> hang_at_; ///< When a process begins to hang; nullopt: none does.
   time_point faults_end_{0};
   bool dies_together_ = false;
 
@@ -301,7 +348,6 @@ private:
   /// Chains that a server lost with its disk, and of which it has since kept only a generation's
   /// first base.
   std::set<std::pair<std::uint32_t, shard_id>> wiped_disks_;
-  std::set<member_id> starting_; ///< Ended members whose successors are about to start.
 
   // -- state that outlives a coordinator --
   storage::coordinator_state persisted_;
@@ -313,12 +359,10 @@ private:
   std::map<std::uint64_t, stored_checkpoint> checkpoints_;
   std::set<std::uint64_t> rotten_; ///< No server can read these checkpoints.
 
-  // -- launcher --
-  std::unique_ptr<process> launcher_;
-  std::vector<death> deaths_;
-  std::set<std::uint32_t> slots_;
-  job_phase phase_seen_ = job_phase::gathering;
-  bool told_to_stop_ = false;
+  // -- the launcher, and other hosts --
+  std::unique_ptr<launcher> launcher_;
+  /// The processes of the launcher's host. The others are of hosts that see no deaths.
+  std::set<process_name> here_;
   std::optional<time_point> stop_at_; ///< Time at which the user asks to stop; nullopt: never.
   std::uint64_t before_stop_ = 0;     ///< The newest checkpoint, whole or not, at that time.
   std::map<member_id, command> commands_;

@@ -3,6 +3,8 @@
 
 #include "cli/sim/job_world.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 
@@ -38,6 +40,8 @@ inline constexpr std::string_view broken_words = "its log cannot be written";
 /// After this time a server frees a chain that it could not go on with.
 inline constexpr milliseconds unnamed_time = 1000ms;
 
+inline const process_end killed{.how = process_end::kind::signalled, .number = SIGKILL};
+
 inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
   return std::ranges::find(members, who) != members.end();
 }
@@ -62,6 +66,7 @@ struct job_world::process {
   /// The process was paused or cut off until then, and not heard since: others may have given it
   /// up.
   std::optional<time_point> disturbed_until;
+  bool hangs = false; ///< It is paused until it is killed.
 
   /// Returns true if the desired state is newer than all before.
   bool takes(const desired_state& what) {
@@ -143,6 +148,7 @@ struct job_world::server : process {
   std::vector<chain_status> told; ///< Statuses in the last report.
   time_point reported_at{0};
   time_point disk_free_at{0}; ///< Its writes take turns.
+  bool has_worked = false;
 
   std::vector<chain_status> statuses() const;
 };
@@ -177,6 +183,8 @@ struct job_world::worker_process : process {
       reduces.emplace(how.job, reducer_options{how.reduce_wait});
   }
 
+  incarnation_id first; ///< Of its first worker; the next worker has the next one.
+  bool has_worked = false;
   std::optional<stage_guard> stage; ///< In front of the reducer.
   std::optional<time_point> stage_tick;
   std::optional<reducer> reduces; ///< In front of the router.
@@ -226,6 +234,44 @@ struct job_world::controller : process {
   std::optional<storage::coordinator_state> saving; ///< Set while its store is writing.
   std::set<std::uint64_t> committing;               ///< Checkpoints.
   bool carries_out = false;
+};
+
+// -- the launcher ---------------------------------------------------------------------------------
+
+struct job_world::launcher : process {
+  /// News of its processes, and the members that are lost by it.
+  struct heard_event {
+    session_event what;
+    std::vector<member_id> lost{};
+  };
+
+  launcher(session_options how, time_point now) : decides(std::move(how), now), heard_at(now) {}
+
+  /// Returns the newest news of the coordinator; null: the session has none.
+  const job_update* update() const { return news ? &std::get<job_update>(*news) : nullptr; }
+  job_phase phase() const { return news ? update()->desired_state.phase : job_phase::gathering; }
+  /// Returns whether its news have no word against the process.
+  bool wants(process_name who) const;
+
+  session decides;
+  std::deque<heard_event> heard;     ///< Since its last round.
+  std::optional<job_update> arrived; ///< Since its last round, the newest.
+  std::optional<session_event> news; ///< The newest update that the session has.
+  observer_status reported;
+  time_point reported_at{0};
+  std::set<process_name> ran; ///< Started at least once.
+  std::optional<end_effect> end;
+
+  // For the checks:
+  time_point heard_at;                          ///< When the newest news came.
+  std::optional<time_point> sent_away;          ///< When the news told it to end.
+  std::map<member_id, time_point> listed;       ///< When older news named a member last.
+  std::set<process_name> starting;              ///< Between an effect and its answer.
+  std::map<process_name, time_point> down;      ///< Ended processes, and since when.
+  std::vector<death> deaths;                    ///< All that the session has heard of.
+  std::vector<job_event> said;                  ///< In this round.
+  std::map<std::uint64_t, std::uint64_t> shown; ///< Events of the coordinator of each term.
+  bool evaluates = false, trained = false, stop_asked = false, is_over = false;
 };
 
 /// A running `troupe add` or `troupe drain`.

@@ -1,5 +1,7 @@
 #include "actors/protocol/session/coordinator_watch.hpp"
 
+#include "actors/protocol/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -45,7 +47,8 @@ void coordinator_watch::hear(const job_update& news, time_point now, findings& w
   if (paused > own_pause)
     silent_since_ = now;
   assert(paused <= own_pause || silent_since_ == now);
-  if (options_.is_only_one && !has_ended_ && now - silent_since_ > hung_silence) {
+  const auto patience = mutated(mutation::silent_called_hung) ? own_pause : hung_silence;
+  if (options_.is_only_one && !has_ended_ && now - silent_since_ > patience) {
     silent_since_ = now; // The next coordinator has the same time.
     what.is_hung = true;
     assert(now - silent_since_ < hung_silence);
@@ -72,7 +75,8 @@ void coordinator_watch::look_for_successor(const job_update& news, time_point no
 }
 
 void coordinator_watch::take_events(const job_update& news, findings& what) {
-  if (news.term != events_term_) { // A new coordinator counts from 0.
+  // A new coordinator counts from 0.
+  if (news.term != events_term_ && !mutated(mutation::new_events_hidden)) {
     events_term_ = news.term;
     events_seen_ = 0;
   }
@@ -83,7 +87,8 @@ void coordinator_watch::take_events(const job_update& news, findings& what) {
   for (auto i = std::max(first, events_seen_); i < total; ++i)
     what.events.push_back(events[i - first]);
   assert(what.events.size() <= total + 2); // And two of this class's own.
-  events_seen_ = std::max(events_seen_, total);
+  if (!mutated(mutation::events_shown_again))
+    events_seen_ = std::max(events_seen_, total);
 }
 
 bool coordinator_watch::is_silent_since(time_point begin, time_point time, time_point now) const {

@@ -1,5 +1,7 @@
 #include "actors/protocol/session/evaluation_plan.hpp"
 
+#include "actors/protocol/mutation.hpp"
+
 #include <cassert>
 
 namespace troupe {
@@ -13,7 +15,8 @@ std::optional<std::uint64_t> evaluation_plan::look(const job_update& news) {
     due = news.offered.has_value();
     epoch = news.offered.value_or(0);
   }
-  if (runs_ || is_last_ || !due)
+  if ((runs_ && !mutated(mutation::evaluations_overlap))
+      || (is_last_ && !mutated(mutation::evaluated_after_last)) || !due)
     return std::nullopt;
   assert(!is_last_);
   runs_ = true;

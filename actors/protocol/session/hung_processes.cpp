@@ -1,5 +1,7 @@
 #include "actors/protocol/session/hung_processes.hpp"
 
+#include "actors/protocol/mutation.hpp"
+
 namespace troupe {
 
 std::vector<process_name>
@@ -18,7 +20,9 @@ hung_processes::find(const std::map<process_name, incarnation_id>& running,
     } else if (were_members_.contains(who)) {
       const auto known = given_up_since_.find(who);
       const auto since = known == given_up_since_.end() ? now : known->second;
-      if (now - since > patience) {
+      if (mutated(mutation::hung_left_alone))
+        continue;
+      if (now - since > patience || mutated(mutation::killed_at_once)) {
         hung.push_back(name);
       } else {
         were_members.insert(who);

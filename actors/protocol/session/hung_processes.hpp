@@ -1,5 +1,5 @@
-// Finds processes of a host that hang: they exist, but the coordinator declared them lost. A plain
-// value.
+// Finds processes of a host that hang: they exist and were members, but the coordinator counts them
+// no more. A plain value.
 #pragma once
 
 #include "actors/protocol/process_name.hpp"
@@ -16,11 +16,12 @@ namespace troupe {
 /// hangs keeps its place from a successor until it is killed.
 class hung_processes {
 public:
-  /// Time for a process that was declared lost to end by itself.
+  /// Time for a process that was declared lost to end by itself, and for a member to come to a new
+  /// coordinator.
   static constexpr std::chrono::seconds patience{5};
 
   /// Returns processes that hang, each once. `running`: the processes of this host. `members`: all
-  /// members that the coordinator counts. Requires: the job is not gathering its members.
+  /// members that the coordinator counts.
   std::vector<process_name> find(const std::map<process_name, incarnation_id>& running,
                                  const std::vector<member_status>& members, time_point now);
 

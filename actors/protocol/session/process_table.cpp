@@ -1,5 +1,7 @@
 #include "actors/protocol/session/process_table.hpp"
 
+#include "actors/protocol/mutation.hpp"
+
 #include <signal.h>
 
 #include <algorithm>
@@ -59,9 +61,10 @@ void process_table::add(const process_plan& what, time_point now) {
 std::vector<process_name> process_table::take_due(time_point now) {
   std::vector<process_name> due;
   for (auto& [who, what] : processes_) {
-    if (leaving_.contains(who))
+    if (leaving_.contains(who) && !mutated(mutation::leaving_started))
       what.start_at.reset();
-    if (!what.start_at || *what.start_at > now || winding_down_)
+    if (!what.start_at || *what.start_at > now
+        || (winding_down_ && !mutated(mutation::started_after_end)))
       continue;
     assert(!what.runs && !what.left_out && !leaving_.contains(who) && !winding_down_);
     what.start_at.reset();
@@ -94,6 +97,12 @@ void process_table::start_failed(process_name who, const failure& why, time_poin
 void process_table::remove(process_name who) {
   assert(!processes_.at(who).runs);
   processes_.erase(who);
+}
+
+bool process_table::ran_as(const member_id& who) const {
+  const auto found = processes_.find(process_of(who));
+  return found != processes_.end() && found->second.has_run
+         && found->second.incarnation == who.incarnation;
 }
 
 void process_table::told(const process_word& what) {
@@ -133,18 +142,20 @@ std::optional<process_loss> process_table::ended(process_name who, const process
                      : was_said(word_kind::dismissed) ? end_cause::dismissed
                      : killed_by_9                    ? end_cause::sigkill
                                                       : end_cause::crash;
-  const bool may_end = winding_down_ || leaving_.contains(who);
+  const bool may_end = (winding_down_ && !mutated(mutation::started_after_end))
+                       || (leaving_.contains(who) && !mutated(mutation::leaving_started));
   const auto how =
     cause == end_cause::deposed ? said->text : text_of(end, what.killed_at.has_value());
   std::optional<process_loss> lost;
-  if (cause != end_cause::dismissed && !(is_clean(end) && may_end))
+  if ((cause != end_cause::dismissed || mutated(mutation::dismissed_is_lost))
+      && !(is_clean(end) && may_end))
     lost = process_loss{{who.role, who.index, what.incarnation},
                         what.killed_at.value_or(now),
                         now,
                         how + (is_clean(end) ? " although the job goes on" : "")
                           + (cause == end_cause::crash ? ": " + reason_of(end) : ""),
                         cause == end_cause::deposed};
-  if (may_end)
+  if (may_end || (cause == end_cause::sigkill && mutated(mutation::lost_not_started)))
     return lost;
   const auto next = what.rules.ended(cause, now);
   if (!next.too_often)
@@ -172,7 +183,8 @@ void process_table::end_restarts(process_name who, process& what, const std::str
 void process_table::let_go(std::set<process_name> leaving) {
   leaving_ = std::move(leaving);
   for (const auto& who : leaving_)
-    if (const auto found = processes_.find(who); found != processes_.end())
+    if (const auto found = processes_.find(who);
+        found != processes_.end() && !mutated(mutation::leaving_started))
       found->second.start_at.reset();
 }
 

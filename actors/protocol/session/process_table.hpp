@@ -68,6 +68,8 @@ public:
   void remove(process_name who);
   /// Returns whether the process ever ran.
   bool has_run(process_name who) const { return processes_.at(who).has_run; }
+  /// Returns whether the member is the last incarnation of a process of this host.
+  bool ran_as(const member_id& who) const;
   void told(const process_word& what);
   /// Takes note that the process is being killed on purpose. Errors: invalid_argument if it does
   /// not run.

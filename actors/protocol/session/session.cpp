@@ -1,5 +1,7 @@
 #include "actors/protocol/session/session.hpp"
 
+#include "actors/protocol/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
@@ -80,7 +82,7 @@ void session::lose(const process_loss& what) {
     const bool leads = what.member.role == role::coordinator;
     if (leads)
       coordinator_.lost(what.detected_at);
-    else
+    else if (!mutated(mutation::death_unreported))
       report_.deaths.push_back({what.member});
     const bool is_standby = leads && !what.deposed && coordinator_.is_standby(what.member.index);
     const auto name = is_standby ? "standby coordinator " + std::to_string(what.member.index)
@@ -92,7 +94,8 @@ void session::lose(const process_loss& what) {
     auto worker = what;
     worker.member = {
       role::worker, index, {what.member.incarnation.value + (index - workers.front())}};
-    report_.deaths.push_back({worker.member});
+    if (!mutated(mutation::one_of_process_reported) || index == workers.front())
+      report_.deaths.push_back({worker.member});
     say({event_kind::process_ended,
          {{"member", to_string(process_of(worker.member))}, {"reason", what.how}}});
     effects_.push_back(lost_effect{std::move(worker)});
@@ -155,9 +158,10 @@ void session::follow_servers(const job_status& job) {
     if (who.role != role::server || !wanted.contains(who.index) || elsewhere.contains(who.index)
         || processes_.is_kept(who))
       continue;
-    if (status.member.incarnation != incarnation_id{}) {
+    // The job may not miss the last one of this host yet.
+    if (status.member.incarnation != incarnation_id{} && !processes_.ran_as(status.member)) {
       elsewhere.insert(who.index);
-    } else if (options_.added_server) {
+    } else if (options_.added_server && !mutated(mutation::added_not_started)) {
       auto plan = *options_.added_server;
       plan.who = who;
       added_.insert(who.index);
@@ -181,21 +185,22 @@ void session::on(const job_update& what) {
   if (job.phase == job_phase::training && !training_since_)
     training_since_ = now_;
   is_finished_ = is_finished_ || job.phase == job_phase::finished;
+  report_.done = report_.done || (is_finished_ && mutated(mutation::done_before_evaluated));
   if (!options_.joined)
     if (const auto epoch = evaluations_.look(what))
       effects_.push_back(evaluate_effect{*epoch});
   if (!what.stop) {
     follow_servers(job);
-    if (job.phase != job_phase::gathering || !options_.has_coordinator)
-      for (const auto& who : hung_.find(processes_.incarnations(), job.members, now_)) {
-        say({event_kind::process_hung, {{"member", to_string(who)}}});
-        kill(who);
-      }
+    for (const auto& who : hung_.find(processes_.incarnations(), job.members, now_)) {
+      say({event_kind::process_hung, {{"member", to_string(who)}}});
+      kill(who);
+    }
   } else if (!ended_at_) {
     ended_at_ = now_;
     coordinator_.job_ended();
     processes_.wind_down();
-    if (what.failed) // The coordinator has the cause; processes here saw only effects.
+    // The coordinator has the cause; processes here saw only effects.
+    if (what.failed && !mutated(mutation::failure_forgotten))
       failure_ = what.failed;
     else if (job.phase != job_phase::stopped && options_.has_coordinator)
       fail("the coordinator sent this launcher away while the job went on");
@@ -231,7 +236,7 @@ void session::on(const stop_asked& what) {
     return;
   }
   stop_asked_at_ = now_;
-  report_.stop = true;
+  report_.stop = !mutated(mutation::stop_unreported);
   say({event_kind::stopping, {}});
 }
 
@@ -278,7 +283,8 @@ void session::look_at_end() {
                        && (!options_.has_coordinator || now_ - *gave_up_at_ > end_timeout
                            || silent(*gave_up_at_, failed_silence));
   const bool has_ended =
-    ended_at_ && !awaits_final_evaluation() && (running() == 0 || now_ - *ended_at_ > end_timeout);
+    ended_at_ && !awaits_final_evaluation()
+    && (running() == 0 || now_ - *ended_at_ > end_timeout || mutated(mutation::ends_at_once));
   if (is_over || has_ended)
     return finish();
   const auto heard = coordinator_.heard_at();

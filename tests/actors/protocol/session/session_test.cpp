@@ -287,6 +287,20 @@ TEST_CASE("a process that hangs is killed, once the coordinator has declared it 
   CHECK(found.said == job_events{{event_kind::process_hung, {{"member", "server 0"}}}});
 }
 
+TEST_CASE("a process that hangs is killed while a new coordinator gathers the members") {
+  fixture f{with_processes()};
+  f.look();
+  member_status one;
+  one.member = {role::server, 0, {2}};
+  f.news.desired_state.members = {one};
+  f.follow(job_phase::training);
+  f.news.term = 2;
+  f.news.desired_state.members.clear();
+  CHECK(f.follow(job_phase::gathering).killed.empty());
+  f.now = 5001ms;
+  CHECK(f.follow().killed == std::vector<process_name>{{role::server, 0}});
+}
+
 TEST_CASE("planned kills are carried out once and when it is time, and missed ones are named") {
   auto options = with_processes();
   options.kills = {
@@ -346,6 +360,21 @@ TEST_CASE("servers that are added and that no host runs are started on the main 
     if (is_main) // Server 3 left, so it is not started again.
       CHECK(f.die({role::server, 3}).started.empty());
   }
+}
+
+TEST_CASE("a server that dies while it is drained starts when it is added before it is missed") {
+  fixture f{with_processes()};
+  f.look();
+  auto& job = f.news.desired_state;
+  job.servers = {{0}, {1}};
+  member_status one;
+  one.member = {role::server, 1, {3}};
+  job.members = {one};
+  job.draining = {{1}};
+  f.follow(job_phase::training);
+  CHECK(f.die({role::server, 1}).started.empty());
+  job.draining.clear();
+  CHECK(f.follow().started == std::vector<process_name>{{role::server, 1}});
 }
 
 TEST_CASE("an added server that cannot be started is left to other hosts, with a line") {
