@@ -16,7 +16,7 @@ namespace troupe::bench {
 
 namespace {
 
-hello greeting() { return {wire::protocol_version, 1, 0, {}}; }
+hello greeting(role as) { return {wire::protocol_version, 1, 0, {as, 0, {}}}; }
 
 message request_of(std::uint64_t number, std::shared_ptr<const float> values, std::size_t floats) {
   push_request push;
@@ -28,7 +28,7 @@ message request_of(std::uint64_t number, std::shared_ptr<const float> values, st
 class troupe_receiver final : public receiver {
 public:
   troupe_receiver(const load& what, const transport_options& how)
-      : read_(what), links_(greeting(), events(), how) {
+      : read_(what), links_(greeting(role::server), events(), how) {
     const auto listening = links_.listen({"127.0.0.1", 0});
     if (!listening)
       throw std::runtime_error{listening.error().text};
@@ -63,7 +63,7 @@ private:
 class troupe_sender final : public sender {
 public:
   troupe_sender(const load& what, const transport_options& how, const std::string& address)
-      : what_(what), from_(what), links_(greeting(), events(), how),
+      : what_(what), from_(what), links_(greeting(role::worker), events(), how),
         link_(links_.connect(*parse_endpoint(address))) {
     opened_.get_future().wait();
   }
