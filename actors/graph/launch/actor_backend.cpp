@@ -56,6 +56,6 @@ void actor_backend::evaluate(std::uint64_t epoch) {
   caf::anon_send(evaluator_, evaluate_atom_v, epoch);
 }
 
-member_id new_observer(std::uint32_t index) { return {role::observer, index, {draw_random()}}; }
+member_id new_observer() { return {role::observer, 0, {draw_random()}}; }
 
 } // namespace troupe

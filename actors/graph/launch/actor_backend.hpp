@@ -4,6 +4,7 @@
 
 #include "actors/graph/launch/actor_config.hpp"
 #include "actors/graph/launch/backend.hpp"
+#include "actors/graph/launch/inbox.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
 #include "actors/roles/observer/observer_mailbox.hpp"
@@ -12,33 +13,8 @@
 #include "caf/actor_system.hpp"
 
 #include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace troupe {
-
-/// Takes values from other threads, which may outlive the taker.
-template <class Value>
-class inbox {
-public:
-  void put(Value what) const {
-    const std::lock_guard lock{box_->mutex};
-    box_->fresh.push_back(std::move(what));
-  }
-  std::vector<Value> take() const {
-    const std::lock_guard lock{box_->mutex};
-    return std::exchange(box_->fresh, {});
-  }
-
-private:
-  struct box {
-    std::mutex mutex;
-    std::vector<Value> fresh;
-  };
-  std::shared_ptr<box> box_ = std::make_shared<box>();
-};
 
 class actor_backend : public backend {
 public:
@@ -70,7 +46,7 @@ private:
   bool has_own_thread_ = true;
 };
 
-/// Returns the first name of the observer of a launcher.
-member_id new_observer(std::uint32_t index = 0);
+/// Returns the identity of a launcher's observer, with an incarnation of its own.
+member_id new_observer();
 
 } // namespace troupe

@@ -18,10 +18,12 @@ namespace troupe {
 
 namespace {
 
-/// Launchers of a job have different numbers.
-std::uint32_t observer_number(const run_options& options) {
-  return options.join ? 1 + static_cast<std::uint32_t>(new_observer().incarnation.value % 1'000'000)
-                      : 0;
+/// Returns the observer of this host. Launchers of a job have different numbers.
+member_id observer_here(const run_options& options) {
+  auto made = new_observer();
+  if (options.join)
+    made.index = 1 + static_cast<std::uint32_t>(made.incarnation.value % 1'000'000);
+  return made;
 }
 
 class process_backend final : public actor_backend {
@@ -55,7 +57,8 @@ public:
     };
     if (!options_.join) {
       into.standbys = options_.standbys;
-      into.added_server = process_plan{{role::server, 0}, what_.store_name, on_death_of_servers()};
+      into.added_server =
+        process_plan{{role::server, 0}, what_.store_name, options_.servers.on_death};
       for (std::uint32_t i = 0; i <= options_.standbys; ++i)
         add({role::coordinator, i}, "", {});
     }
@@ -64,7 +67,7 @@ public:
     for (const auto& who : processes_here(options_)) {
       if (who.role == role::server) {
         into.servers_elsewhere.erase(who.index);
-        add(who, what_.store_name, on_death_of_servers());
+        add(who, what_.store_name, options_.servers.on_death);
         continue;
       }
       std::vector<std::uint32_t> workers;
@@ -109,8 +112,6 @@ private:
     observe(self_, {router, router}, std::move(connect), !options_.join);
   }
 
-  supervision on_death_of_servers() const { return options_.servers.on_death; }
-
   /// Ends the lease of a dead coordinator in etcd, so that a standby need not wait for it. Runs on
   /// a separate thread, as etcd may be slow. If it fails, the lease runs out by itself.
   void mark_dead(const process_ended& end) {
@@ -128,7 +129,7 @@ private:
   child_processes children_;
   cluster_file cluster_;
   int listener_ = -1; ///< The coordinator's socket; -1: another host has it.
-  member_id self_ = new_observer(observer_number(options_));
+  member_id self_ = observer_here(options_);
   std::optional<process_links> links_;
 };
 

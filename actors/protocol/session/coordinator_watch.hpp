@@ -21,8 +21,10 @@ struct coordinator_watch_options {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) each event of a coordinator is returned once. Held by: assert in take_events().
-/// (2) after a hang, silence is counted anew. Held by: assert in hear().
+/// (1) each event of a coordinator is returned once. Held by: check_shown() in
+///     cli/sim/job_launcher_checks.cpp.
+/// (2) a coordinator that was heard within `hung_silence` does not hang. Held by: check_kill() in
+///     cli/sim/job_launcher_checks.cpp.
 /// (3) silence during which the launcher itself stood still does not count. Held by: assert in
 ///     hear().
 class coordinator_watch {

@@ -42,10 +42,10 @@ restart_decision restart_rules::dismissed(time_point now) {
 restart_decision restart_rules::start_failed() { return without_work(); }
 
 restart_decision restart_rules::without_work() {
+  assert(without_work_ < limits_.crashes_max);
   const auto pause = pauses_.min * (1 << std::min(without_work_, 16));
   if (++without_work_ < limits_.crashes_max)
     return {.pause = std::min(pause, pauses_.max)};
-  assert(without_work_ >= limits_.crashes_max);
   return {.too_often = fmt::format("{} times in a row before it had done any work", without_work_)};
 }
 

@@ -78,27 +78,24 @@ void session::on(const process_ended& what) {
 /// Reports the loss of a process: one for each worker in it.
 void session::lose(const process_loss& what) {
   const auto& workers = processes_.plan_of(process_of(what.member)).workers;
-  if (workers.empty()) {
-    const bool leads = what.member.role == role::coordinator;
+  for (std::size_t i = 0; i < std::max<std::size_t>(workers.size(), 1); ++i) {
+    auto loss = what;
+    if (!workers.empty()) {
+      loss.member.index = workers[i];
+      loss.member.incarnation.value += workers[i] - workers.front();
+    }
+    const bool leads = traits_of(loss.member.role).leads_job;
+    const bool is_told = !mutated(mutation::death_unreported)
+                         && (i == 0 || !mutated(mutation::one_of_process_reported));
     if (leads)
-      coordinator_.lost(what.detected_at);
-    else if (!mutated(mutation::death_unreported))
-      report_.deaths.push_back({what.member});
-    const bool is_standby = leads && !what.deposed && coordinator_.is_standby(what.member.index);
-    const auto name = is_standby ? "standby coordinator " + std::to_string(what.member.index)
-                                 : to_string(process_of(what.member));
-    say({event_kind::process_ended, {{"member", name}, {"reason", what.how}}});
-    effects_.push_back(lost_effect{what});
-  }
-  for (const auto index : workers) {
-    auto worker = what;
-    worker.member = {
-      role::worker, index, {what.member.incarnation.value + (index - workers.front())}};
-    if (!mutated(mutation::one_of_process_reported) || index == workers.front())
-      report_.deaths.push_back({worker.member});
-    say({event_kind::process_ended,
-         {{"member", to_string(process_of(worker.member))}, {"reason", what.how}}});
-    effects_.push_back(lost_effect{std::move(worker)});
+      coordinator_.lost(loss.detected_at);
+    else if (is_told)
+      report_.deaths.push_back({loss.member});
+    const bool is_standby = leads && !loss.deposed && coordinator_.is_standby(loss.member.index);
+    const auto name = is_standby ? "standby coordinator " + std::to_string(loss.member.index)
+                                 : to_string(process_of(loss.member));
+    say({event_kind::process_ended, {{"member", name}, {"reason", loss.how}}});
+    effects_.push_back(lost_effect{std::move(loss)});
   }
   if (report_.deaths.size() > deaths_max)
     report_.deaths.erase(report_.deaths.begin(), report_.deaths.end() - deaths_max);

@@ -31,6 +31,14 @@ session_options with_processes() {
   return made;
 }
 
+/// Checks that the run ended without a result.
+void check_abandoned(const session_effects_seen& last, int status, const std::string& why) {
+  REQUIRE(last.end);
+  CHECK(last.end->abandoned);
+  CHECK(last.end->status == status);
+  CHECK(last.end->why.value().text == why);
+}
+
 job_event ended(const std::string& member, const std::string& reason) {
   return {event_kind::process_ended, {{"member", member}, {"reason", reason}}};
 }
@@ -486,11 +494,7 @@ TEST_CASE("a user who stops twice ends the run at once") {
   fixture f;
   f.stop(2);
   f.stop(15);
-  const auto last = f.look();
-  REQUIRE(last.end);
-  CHECK(last.end->abandoned);
-  CHECK(last.end->status == 143);
-  CHECK(last.end->why.value().text == "stopped at once");
+  check_abandoned(f.look(), 143, "stopped at once");
 }
 
 TEST_CASE("a last checkpoint that takes too long is not waited for") {
@@ -621,11 +625,7 @@ TEST_CASE("a host that joined leaves at once when its user wants to") {
   fixture f{joined()};
   f.follow(job_phase::training);
   f.stop(2);
-  const auto last = f.look();
-  REQUIRE(last.end);
-  CHECK(last.end->abandoned);
-  CHECK(last.end->status == 130);
-  CHECK(last.end->why.value().text == "left the job, which goes on without it");
+  check_abandoned(f.look(), 130, "left the job, which goes on without it");
 }
 
 TEST_CASE("a host that joined evaluates nothing, and leaves a job that is silent") {
