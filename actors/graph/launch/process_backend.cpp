@@ -71,7 +71,7 @@ public:
         continue;
       }
       std::vector<std::uint32_t> workers;
-      for (const auto& each : workers_of(options_, {who.role, who.index, {}}))
+      for (const auto& each : members_of(options_, {who.role, who.index, {}}))
         workers.push_back(each.index);
       add(who, what_.workers_name, options_.workers.on_death, std::move(workers));
     }
@@ -118,7 +118,7 @@ private:
     const bool is_clean = end.how.how == process_end::kind::exited && end.how.number == 0;
     if (end.who.role != role::coordinator || is_clean)
       return;
-    spawn_detached(system_, [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+    spawn_detached(system_, [etcd = etcd_of(options_, cluster_.members.checkpoints),
                              who = name_in_etcd(cluster_.coordinator, end.who, end.how.pid)] {
       (void)storage::etcd_store::mark_dead(etcd, who);
     });

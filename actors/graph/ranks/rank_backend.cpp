@@ -36,7 +36,8 @@ public:
       parameters += table.size();
     status_.emplace(
       required(shared_status::create(what_.options.run_directory, job_.workers, parameters)));
-    auto cluster = cluster_file_of(what_);
+    cluster_file cluster;
+    cluster.members = member_plans_of(what_);
     cluster.secret = draw_random();
     cluster.listen_host = "127.0.0.1";
     share_memory(setup);

@@ -56,10 +56,10 @@ public:
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(voice.log), waits_(voice.waits), works_(voice.works), memory_(memory),
         period_(what.options.servers.checkpoints), notes_(std::make_shared<program_notes>(log_)),
-        model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
-               room_of(memory, who.self.index), what.functions),
+        model_(cluster.members.job, trainer_of(what, cluster.members.job, who.self.index, notes_),
+               who.self.index, room_of(memory, who.self.index), what.functions),
         line_(status_.line(who.self.index)) {
-    for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
+    for (std::uint32_t rank = 0; rank < cluster_.members.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", status_.line(rank).port});
   }
 
@@ -96,7 +96,8 @@ private:
 
   /// Restores the model from the run that is resumed, or from this run if all ranks were lost.
   result<void> restore() {
-    if (!cluster_.resume && status_.head().checkpoint == 0)
+    if (!cluster_.members.resume && !any_from_file(cluster_.members.job)
+        && status_.head().checkpoint == 0)
       return {};
     while (true) {
       const auto newest = status_.head().checkpoint.load();
@@ -108,18 +109,18 @@ private:
   }
 
   result<void> restore_newest() {
-    const auto found = storage::newest_good(cluster_.checkpoint_directory, cluster_.job);
+    const auto found = storage::newest_good(cluster_.members.checkpoints, cluster_.members.job);
     if (!found)
       return found.error();
     if (!found->newest)
       return {errc::damaged,
-              "no checkpoint in " + cluster_.checkpoint_directory.string() + " is usable any more"};
+              "no checkpoint in " + cluster_.members.checkpoints.string() + " is usable any more"};
     std::vector<partition_id> all;
-    for (std::uint32_t i = 0; i < cluster_.job.partitions; ++i)
+    for (std::uint32_t i = 0; i < cluster_.members.job.partitions; ++i)
       all.push_back({i});
     const auto& newest = *found->newest;
     auto images =
-      storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
+      storage::read(cluster_.members.checkpoints, newest.checkpoint, cluster_.members.job, all);
     if (!images)
       return images.error();
     log_(log_level::info,
@@ -175,7 +176,7 @@ private:
     how.waits = waits_;
     how.deadline = gradient_max;
     how.wanted = [this] { return is_wanted(); };
-    const hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_,
+    const hello self{wire::protocol_version, fingerprint(cluster_.members.job) + generation_,
                      cluster_.secret, who_};
     auto made =
       link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
@@ -199,7 +200,7 @@ private:
     return finish();
   }
 
-  std::uint32_t ranks() const { return cluster_.job.workers; }
+  std::uint32_t ranks() const { return cluster_.members.job.workers; }
 
   /// Ranks that lack steps get the state of one that lacks none.
   result<void> agree() {
@@ -247,7 +248,7 @@ private:
     if (checkpoints_) {
       if (checkpoints_->due(model_.clock()))
         checkpoints_->begin(model_);
-      if (model_.done().value % cluster_.job.batches_per_epoch() == 0)
+      if (model_.done().value % cluster_.members.job.batches_per_epoch() == 0)
         offer(false);
     }
     return {};
@@ -272,7 +273,7 @@ private:
       return false;
     model_.read_parameters(status_.parameters());
     head.last = last;
-    head.epoch = model_.done().value / cluster_.job.batches_per_epoch();
+    head.epoch = model_.done().value / cluster_.members.job.batches_per_epoch();
     head.offered.fetch_add(1);
     return true;
   }
@@ -344,7 +345,7 @@ private:
 
 result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
                       const rank_voice& voice) {
-  if (auto differs = graph_difference(cluster.job, what.job); !differs.empty())
+  if (auto differs = graph_difference(cluster.members.job, what.job); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
   auto status = shared_status::open(what.options.run_directory);
   if (!status)
