@@ -177,12 +177,10 @@ private:
     how.wanted = [this] { return is_wanted(); };
     const hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_,
                      cluster_.secret, who_};
-    auto made =
-      link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-    if (!made)
-      return made.error();
-    log_(log_level::info, "adds up over links");
-    return std::unique_ptr<kernels::communicator>{*std::move(made)};
+    auto made = form_link_communicator(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+    if (made)
+      log_(log_level::info, "adds up over links");
+    return made;
   }
 
   // -- as a rank of a communicator --
