@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace troupe {

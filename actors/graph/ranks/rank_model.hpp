@@ -88,8 +88,7 @@ public:
   std::vector<partition_image> images() const;
   result<void> restore(const std::vector<partition_image>& images, std::uint64_t clock);
 
-  /// Return the number of values of all tables, and copy them, one table after the other.
-  std::size_t parameters_count() const;
+  /// Copies the values of all tables, one table after the other.
   void read_parameters(std::span<float> into) const;
   /// Returns a checksum of all values and states, which is equal if they are equal byte for byte.
   std::uint64_t checksum() const;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace troupe {
@@ -308,19 +307,18 @@ histogram run_statistics::merged(accumulated<Counters> incarnation::*counters,
 }
 
 template <class Value>
-std::optional<Value> run_statistics::last_of(std::optional<Value> loss_point::*which) const {
-  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
-    if ((*point).*which)
-      return (*point).*which;
-  return std::nullopt;
+const loss_point* run_statistics::last_with(std::optional<Value> loss_point::*which) const {
+  const auto found = std::find_if(curve_.rbegin(), curve_.rend(),
+                                  [&](const loss_point& x) { return (x.*which).has_value(); });
+  return found == curve_.rend() ? nullptr : &*found;
 }
 
 std::optional<evaluation_result> run_statistics::last_evaluation() const {
+  const auto* last = last_with(&loss_point::test);
+  if (last == nullptr)
+    return std::nullopt;
   const std::uint64_t per_epoch = std::max<std::uint64_t>(job_.batches_per_epoch(), 1);
-  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
-    if (point->test)
-      return evaluation_result{*point->test, point->batches / per_epoch, job_.epochs};
-  return std::nullopt;
+  return evaluation_result{*last->test, last->batches / per_epoch, job_.epochs};
 }
 
 std::uint64_t run_statistics::samples_done() const {
@@ -339,10 +337,11 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   all.epochs = job_.epochs;
   const std::uint64_t per_epoch = job_.batches_per_epoch();
   all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
-  all.loss = last_of(&loss_point::training_loss);
-  if (const auto test = last_of(&loss_point::test)) {
-    all.accuracy = test->accuracy;
-    all.measures = test->measures;
+  if (const auto* last = last_with(&loss_point::training_loss))
+    all.loss = last->training_loss;
+  if (const auto* last = last_with(&loss_point::test)) {
+    all.accuracy = last->test->accuracy;
+    all.measures = last->test->measures;
   }
   const histogram staleness = merged(&incarnation::server, &server_counters::staleness_versions);
   all.staleness_mean = staleness.mean();
@@ -410,8 +409,10 @@ json json_of(const recovery& x, time_point started_at) {
           {"updates_rolled_back", x.updates_rolled_back}};
 }
 
-/// Adds the area under the ROC curve and the measures.
-void put_rest(const evaluation& test, json& all) {
+/// Puts the figures of an evaluation but its loss.
+void put(const evaluation& test, json& all) {
+  if (test.accuracy)
+    all["test_accuracy"] = *test.accuracy;
   if (test.auc)
     all["test_auc"] = *test.auc;
   for (const auto& each : test.measures)
@@ -425,12 +426,10 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
   point["seconds"] = seconds(x.at - started_at);
   if (x.training_loss)
     point["train_loss"] = *x.training_loss;
-  if (x.test)
+  if (x.test) {
     point["test_loss"] = x.test->loss;
-  if (x.test && x.test->accuracy)
-    point["test_accuracy"] = *x.test->accuracy;
-  if (x.test)
-    put_rest(*x.test, point);
+    put(*x.test, point);
+  }
   return point;
 }
 
@@ -460,14 +459,8 @@ void run_statistics::put_sums(json& all) const {
     {"refused",
      divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),
              chains)}};
-
-  std::uint64_t sent = 0, received = 0;
-  for (const auto& [member, x] : incarnations_)
-    if (member.role == role::worker) {
-      sent += x.worker.total(&worker_counters::bytes_sent);
-      received += x.worker.total(&worker_counters::bytes_received);
-    }
-  all["bytes"] = {{"sent", sent}, {"received", received}};
+  all["bytes"] = {{"sent", total(&worker_counters::bytes_sent)},
+                  {"received", total(&worker_counters::bytes_received)}};
   all["wire_bytes"] = {{"sent", total(&worker_counters::wire_bytes_sent)},
                        {"received", total(&worker_counters::wire_bytes_received)}};
   std::map<std::string, std::uint64_t> left_out;
@@ -526,10 +519,9 @@ std::string run_statistics::to_json(const std::string& command) const {
 
   all["longest_pause_ms"] = milliseconds(pause_max_);
 
-  const auto test = last_of(&loss_point::test);
-  all["test_accuracy"] = test && test->accuracy ? json(*test->accuracy) : json();
-  if (test)
-    put_rest(*test, all);
+  all["test_accuracy"] = json();
+  if (const auto* last = last_with(&loss_point::test))
+    put(*last->test, all);
   all["loss_curve"] = json::array();
   for (const loss_point& x : curve_)
     all["loss_curve"].push_back(json_of(x, job_, started_at_));

@@ -164,7 +164,7 @@ private:
   template <class Counters>
   histogram merged(accumulated<Counters> incarnation::*counters, histogram Counters::*which) const;
   template <class Value>
-  std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
+  const loss_point* last_with(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
   std::map<std::string, std::uint64_t> notes(bool lines) const;
   std::string node_of(role as) const;
