@@ -58,10 +58,7 @@ public:
         period_(what.options.servers.checkpoints), notes_(std::make_shared<program_notes>(log_)),
         model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
                room_of(memory, who.self.index), what.functions),
-        line_(status_.line(who.self.index)) {
-    for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
-      addresses_.push_back({"127.0.0.1", status_.line(rank).port});
-  }
+        line_(status_.line(who.self.index)) {}
 
   result<void> run() {
     begin_line();
@@ -177,7 +174,10 @@ private:
     how.wanted = [this] { return is_wanted(); };
     const hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_,
                      cluster_.secret, who_};
-    auto made = form_link_communicator(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+    std::vector<endpoint> addresses;
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+      addresses.push_back({"127.0.0.1", status_.line(rank).port});
+    auto made = form_link_communicator(self, addresses, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
     if (made)
       log_(log_level::info, "adds up over links");
     return made;
@@ -329,7 +329,6 @@ private:
   rank_line& line_;
   heartbeat heartbeat_{line_.heartbeats};
   std::optional<rank_checkpoints> checkpoints_;
-  std::vector<endpoint> addresses_;
   std::unique_ptr<kernels::communicator> communicator_;
   std::uint32_t generation_ = 0;
   divergence divergence_;
