@@ -221,12 +221,12 @@ private:
   }
 
   result<void> step() {
-    if (auto computed = sum_.compute(*communicator_, status_.head().stop); !computed)
+    if (auto computed = compute_and_add(model_, *communicator_, status_.head().stop); !computed)
       return fail_permanently(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
-    if (auto summed = sum_.finish(*communicator_); !summed)
+    if (auto summed = finish_sum(model_, *communicator_); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -325,7 +325,6 @@ private:
   const checkpoint_options period_;
   const std::shared_ptr<program_notes> notes_;
   rank_model model_;
-  rank_sum sum_{model_};
   rank_line& line_;
   heartbeat heartbeat_{line_.heartbeats};
   std::optional<rank_checkpoints> checkpoints_;
