@@ -114,8 +114,7 @@ public:
   void end() override { children_.kill_all(); }
 
   void complete(run_statistics& statistics) const override {
-    statistics.without_servers(what_.rules().sync_word);
-    statistics.began_with(batches_of(status_->head().begun));
+    statistics.without_servers(what_.rules().sync_word, batches_of(status_->head().begun));
   }
   std::string summary(const run_statistics&) const override {
     const auto& head = status_->head();

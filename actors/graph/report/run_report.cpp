@@ -339,10 +339,8 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
   if (const auto* last = last_with(&loss_point::training_loss))
     all.loss = last->training_loss;
-  if (const auto* last = last_with(&loss_point::test)) {
-    all.accuracy = last->test->accuracy;
-    all.measures = last->test->measures;
-  }
+  if (const auto* last = last_with(&loss_point::test))
+    all.measures = figures_of(*last->test);
   const histogram staleness = merged(&incarnation::server, &server_counters::staleness_versions);
   all.staleness_mean = staleness.mean();
   all.staleness_max = staleness.max();

@@ -59,9 +59,11 @@ public:
   explicit run_statistics(const job_spec& job, troupe::node_roles nodes = {});
 
   /// Takes note that the job has no servers, for the report. `sync`: takes the place of its modes.
-  void without_servers(std::string_view sync) { sync_without_servers_ = sync; }
-  /// Without servers: sets the number of batches in the values when this run began.
-  void began_with(std::uint64_t batches) { batches_before_ = batches; }
+  /// `batches_before`: those in the values when this run began.
+  void without_servers(std::string_view sync, std::uint64_t batches_before) {
+    sync_without_servers_ = sync;
+    batches_before_ = batches_before;
+  }
   void job_started(time_point now);
   /// Replaces the job by that of the main host, before the first observe().
   void follow(const job_spec& job) { job_ = job; }

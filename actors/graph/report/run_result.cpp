@@ -40,14 +40,9 @@ job_event end_of_run(int status, const std::optional<failure>& reason) {
 
 std::string text_of(const evaluation& found) {
   std::string text;
-  const auto add = [&](const measure& what) { text += (text.empty() ? "" : ", ") + text_of(what); };
-  if (found.accuracy)
-    add({"accuracy", *found.accuracy});
-  for (const auto& each : found.measures)
-    add(each);
-  if (text.empty())
-    add({"loss", found.loss});
-  return text;
+  for (const auto& each : figures_of(found))
+    text += (text.empty() ? "" : ", ") + text_of(each);
+  return text.empty() ? text_of(measure{"loss", found.loss}) : text;
 }
 
 std::string summary(const run_statistics& statistics) {
