@@ -1,21 +1,16 @@
 // Adds up numbers over a communicator's ranks, by a schedule. Ranks are processes that
 // are connected by links. A launcher runs them on one host, and takes links only where
-// shared memory cannot be had. Each calls sum() with a buffer of its own, as in
-// kernels::team_member.
+// shared memory cannot be had.
 //
 // A chunk travels as a push, so the frames, the arena and the checks of the data path serve it
 // unchanged. It is sent from the buffer itself, and added to the receiver's buffer from the memory
 // where it arrived. The transport's thread adds each chunk and sends the chunks that follow. The
-// caller waits meanwhile, or computes the rest of its numbers. A sum may have several parts. A part
-// flows once the caller has called ready() for it.
-//
-//   begin(parts) ... ready(2) ... ready(1) ... finish()     the first part is the most urgent
+// caller waits meanwhile, or computes the rest of its numbers.
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
 // Determinism:  the schedules fix every bit, whenever parts become ready on any rank.
-// Errors:       a communicator that has failed stays failed. Numbers are then undefined, and no
-//               longer in use once finish() returns the error. A rank whose link is lost ends the
-//               sums of all ranks; a rank that hangs ends them at the deadline.
+// Errors:       a rank whose link is lost ends the sums of all ranks; a rank that hangs ends them
+//               at the deadline.
 // Lifetime:     the destructor ends the links, so that the other ranks notice. Before that it waits
 //               at most options.parting for ranks that still add up sums which this rank has
 //               finished. A sum that was begun and not finished fails; its numbers are then no
