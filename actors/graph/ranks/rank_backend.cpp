@@ -72,8 +72,7 @@ public:
     head.stop = report.stop;
     if (report.deaths != deaths_) { // Ranks that wait for a lost one begin again.
       deaths_ = report.deaths;
-      head.losses.fetch_add(1);
-      head.generation.publish(head.losses);
+      head.generation.publish(head.generation.value() + 1);
     }
     const bool is_offered = head.offered != head.taken;
     job_update now;

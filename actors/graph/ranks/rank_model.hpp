@@ -50,6 +50,7 @@ public:
   static std::size_t sum_floats(const job_spec& job);
 
   const job_spec& job() const { return job_; }
+  const std::vector<partition_id>& partitions() const { return partitions_; }
   /// Returns the number of steps taken, which is the clock of the next gradient.
   std::uint64_t clock() const { return clock_; }
   bool finished() const { return clock_ == clocks_; }

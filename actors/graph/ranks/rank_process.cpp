@@ -111,12 +111,9 @@ private:
     if (!found->newest)
       return {errc::damaged,
               "no checkpoint in " + cluster_.checkpoint_directory.string() + " is usable any more"};
-    std::vector<partition_id> all;
-    for (std::uint32_t i = 0; i < cluster_.job.partitions; ++i)
-      all.push_back({i});
     const auto& newest = *found->newest;
-    auto images =
-      storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
+    auto images = storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job,
+                                model_.partitions());
     if (!images)
       return images.error();
     log_(log_level::info,
@@ -129,7 +126,7 @@ private:
   result<std::unique_ptr<kernels::communicator>> form() {
     line_.training = false;
     while (true) {
-      generation_ = status_.head().losses;
+      generation_ = status_.head().generation.value();
       auto made = memory_ ? form_in_memory() : form_over_links();
       if (made || made.error().code != errc::timed_out)
         return made;
@@ -138,7 +135,7 @@ private:
     }
   }
 
-  bool is_wanted() const { return status_.head().losses == generation_; }
+  bool is_wanted() const { return status_.head().generation.value() == generation_; }
 
   result<std::unique_ptr<kernels::communicator>> form_in_memory() {
     kernels::shared_communicator_options how;
@@ -297,7 +294,7 @@ private:
          fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
     auto& head = status_.head();
     while (!head.done) {
-      if (head.losses != generation_)
+      if (!is_wanted())
         return {errc::peer_lost, "a rank was lost at the end"};
       if (who_.index == 0 && offer(true)) { // Fails while an earlier pass is evaluated.
         head.checksum = checksum;

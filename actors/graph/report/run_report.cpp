@@ -2,6 +2,7 @@
 
 #include "base/quote.hpp"
 
+#include "fmt/format.h"
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -55,10 +56,7 @@ std::string joined(const job_spec& job, Text text) {
     if (std::find(seen.begin(), seen.end(), name) == seen.end())
       seen.push_back(std::move(name));
   }
-  std::string all;
-  for (const std::string& name : seen)
-    all += (all.empty() ? "" : ", ") + name;
-  return all;
+  return fmt::format("{}", fmt::join(seen, ", "));
 }
 
 std::uint64_t samples_of(const job_spec& job, std::uint64_t batches) {
@@ -129,7 +127,7 @@ void run_statistics::observe(const job_status& what, time_point now) {
 }
 
 void run_statistics::note_succession(const member_id& member, time_point now) {
-  process& owner = processes_[{member.role, member.index}];
+  process& owner = processes_[process_of(member)];
   const bool was_seen = owner.last_seen != incarnation_id{};
   if (member.incarnation == incarnation_id{}) {
     if (was_seen && !owner.missing_since)
@@ -156,7 +154,7 @@ void run_statistics::note_departures(const std::vector<server_id>& servers, time
     owner.last_seen = {};
     owner.missing_since.reset();
     for (recovery& open : recoveries_)
-      if (open.role == who.role && open.index == who.index && !open.recovered_at)
+      if (open.who == who && !open.recovered_at)
         open.recovered_at = now;
   }
 }
@@ -164,7 +162,7 @@ void run_statistics::note_departures(const std::vector<server_id>& servers, time
 void run_statistics::account(const member_status& status) {
   const auto [position, is_new] = incarnations_.try_emplace(status.member);
   incarnation& x = position->second;
-  process& owner = processes_[{status.member.role, status.member.index}];
+  process& owner = processes_[process_of(status.member)];
   owner.rss_bytes_max = std::max(owner.rss_bytes_max, status.rss_bytes_max);
   if (is_new && status.member.incarnation != incarnation_id{}) // A default one means absent.
     ++owner.starts;
@@ -185,8 +183,8 @@ void run_statistics::process_died(const member_id& member, time_point killed_at,
                                   time_point detected_at) {
   if (!dead_.insert(member).second)
     return;
-  recoveries_.push_back({member.role, member.index, killed_at, detected_at, std::nullopt, 0});
-  process& owner = processes_[{member.role, member.index}];
+  recoveries_.push_back({process_of(member), killed_at, detected_at, std::nullopt, 0});
+  process& owner = processes_[process_of(member)];
   owner.starts = std::max(owner.starts, 1u);
   if (owner.present == member.incarnation || owner.present == incarnation_id{})
     owner.dead = true;
@@ -204,9 +202,7 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
               || x.server.total(&server_counters::applied) > x.first_active->second);
   const bool is_up = status.state == member_state::active || status.state == member_state::finished;
   for (recovery& open : recoveries_) {
-    if (open.role != status.member.role || open.index != status.member.index)
-      continue;
-    if (open.recovered_at)
+    if (open.who != process_of(status.member) || open.recovered_at)
       continue;
     open.updates_rolled_back = std::max(open.updates_rolled_back, status.updates_rolled_back);
     if (is_up && (is_working || is_over(phase)))
@@ -219,7 +215,7 @@ void run_statistics::coordinator_back(time_point now) {
     if (traits_of(who.role).leads_job)
       owner.dead = false;
   for (recovery& open : recoveries_)
-    if (traits_of(open.role).leads_job && !open.recovered_at)
+    if (traits_of(open.who.role).leads_job && !open.recovered_at)
       open.recovered_at = now;
 }
 
@@ -266,7 +262,7 @@ void run_statistics::note_rate(time_point now) {
   rate_sample sample{now, 0, 0, {}};
   sample.samples = samples_of(job_, batches_done_);
   for (const auto& [member, x] : incarnations_) {
-    sample.process_bytes[{member.role, member.index}] += x.activity();
+    sample.process_bytes[process_of(member)] += x.activity();
     if (member.role == role::worker)
       sample.bytes += x.activity();
   }
@@ -399,8 +395,8 @@ json json_of(const recovery& x, time_point started_at) {
   json recovered;
   if (x.recovered_at)
     recovered = milliseconds(*x.recovered_at - x.killed_at);
-  return {{"role", traits_of(x.role).process},
-          {"index", x.index},
+  return {{"role", traits_of(x.who.role).process},
+          {"index", x.who.index},
           {"at_seconds", seconds(x.killed_at - started_at)},
           {"detected_ms", milliseconds(x.detected_at - x.killed_at)},
           {"recovered_ms", recovered},
@@ -433,7 +429,8 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
 
 } // namespace
 
-/// Adds the sums over all processes.
+/// Adds the sums over all processes. A push goes to every chain, whose head counts it, so the counts
+/// of heads are divided by the number of chains.
 void run_statistics::put_sums(json& all) const {
   all["staleness_versions"] =
     summary_of(merged(&incarnation::server, &server_counters::staleness_versions));
@@ -464,7 +461,7 @@ void run_statistics::put_sums(json& all) const {
   std::map<std::string, std::uint64_t> left_out;
   for (const auto& [member, x] : incarnations_)
     if (const auto count = x.worker.total(&worker_counters::left_out); count > 0)
-      left_out[key_of({member.role, member.index})] += count;
+      left_out[key_of(process_of(member))] += count;
   all["counts"] = notes(false);
   all["lines"] = notes(true);
   all["reducers"] = {{"pushes", total(&worker_counters::pushes_summed)},
