@@ -33,7 +33,11 @@ void rank_checkpoints::begin(const rank_model& model) {
   writing_ = starting_threads([&] {
     return std::async(std::launch::async,
                       [this, what = std::move(what), images = model.images()]() mutable {
-                        return write(std::move(what), std::move(images));
+                        auto done = write(std::move(what), std::move(images));
+                        const auto text = done ? "" : "no checkpoint: " + done.error().text;
+                        if (waits_)
+                          waits_({log_level::warn, "checkpoint", {}, text});
+                        return done;
                       });
   });
 }
@@ -50,14 +54,6 @@ bool rank_checkpoints::is_busy() const {
 }
 
 result<void> rank_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
-  auto done = try_to_write(std::move(what), std::move(images));
-  if (waits_)
-    waits_({log_level::warn, "checkpoint", {}, done ? "" : "no checkpoint: " + done.error().text});
-  return done;
-}
-
-result<void> rank_checkpoints::try_to_write(storage::manifest what,
-                                            std::vector<partition_image> images) {
   const auto& directory = cluster_.members.checkpoints;
   if (!writer_) {
     auto opened = storage::checkpoint_writer::open(directory, {0}, {0});

@@ -58,10 +58,7 @@ public:
         period_(what.options.servers.checkpoints), notes_(std::make_shared<program_notes>(log_)),
         model_(cluster.members.job, trainer_of(what, cluster.members.job, who.self.index, notes_),
                who.self.index, room_of(memory, who.self.index), what.functions),
-        line_(status_.line(who.self.index)) {
-    for (std::uint32_t rank = 0; rank < cluster_.members.job.workers; ++rank)
-      addresses_.push_back({"127.0.0.1", status_.line(rank).port});
-  }
+        line_(status_.line(who.self.index)) {}
 
   result<void> run() {
     begin_line();
@@ -115,12 +112,9 @@ private:
     if (!found->newest)
       return {errc::damaged,
               "no checkpoint in " + cluster_.members.checkpoints.string() + " is usable any more"};
-    std::vector<partition_id> all;
-    for (std::uint32_t i = 0; i < cluster_.members.job.partitions; ++i)
-      all.push_back({i});
     const auto& newest = *found->newest;
-    auto images =
-      storage::read(cluster_.members.checkpoints, newest.checkpoint, cluster_.members.job, all);
+    auto images = storage::read(cluster_.members.checkpoints, newest.checkpoint,
+                                cluster_.members.job, model_.partitions());
     if (!images)
       return images.error();
     log_(log_level::info,
@@ -133,7 +127,7 @@ private:
   result<std::unique_ptr<kernels::communicator>> form() {
     line_.training = false;
     while (true) {
-      generation_ = status_.head().losses;
+      generation_ = status_.head().generation.value();
       auto made = memory_ ? form_in_memory() : form_over_links();
       if (made || made.error().code != errc::timed_out)
         return made;
@@ -142,7 +136,7 @@ private:
     }
   }
 
-  bool is_wanted() const { return status_.head().losses == generation_; }
+  bool is_wanted() const { return status_.head().generation.value() == generation_; }
 
   result<std::unique_ptr<kernels::communicator>> form_in_memory() {
     kernels::shared_communicator_options how;
@@ -178,12 +172,13 @@ private:
     how.wanted = [this] { return is_wanted(); };
     const hello self{wire::protocol_version, fingerprint(cluster_.members.job) + generation_,
                      cluster_.secret, who_};
-    auto made =
-      link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-    if (!made)
-      return made.error();
-    log_(log_level::info, "adds up over links");
-    return std::unique_ptr<kernels::communicator>{*std::move(made)};
+    std::vector<endpoint> addresses;
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+      addresses.push_back({"127.0.0.1", status_.line(rank).port});
+    auto made = form_link_communicator(self, addresses, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+    if (made)
+      log_(log_level::info, "adds up over links");
+    return made;
   }
 
   // -- as a rank of a communicator --
@@ -224,12 +219,12 @@ private:
   }
 
   result<void> step() {
-    if (auto computed = sum_.compute(*communicator_, status_.head().stop); !computed)
+    if (auto computed = compute_and_add(model_, *communicator_, status_.head().stop); !computed)
       return fail_permanently(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
-    if (auto summed = sum_.finish(*communicator_); !summed)
+    if (auto summed = finish_sum(model_, *communicator_); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -300,7 +295,7 @@ private:
          fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
     auto& head = status_.head();
     while (!head.done) {
-      if (head.losses != generation_)
+      if (!is_wanted())
         return {errc::peer_lost, "a rank was lost at the end"};
       if (who_.index == 0 && offer(true)) { // Fails while an earlier pass is evaluated.
         head.checksum = checksum;
@@ -328,11 +323,9 @@ private:
   const checkpoint_options period_;
   const std::shared_ptr<program_notes> notes_;
   rank_model model_;
-  rank_sum sum_{model_};
   rank_line& line_;
   heartbeat heartbeat_{line_.heartbeats};
   std::optional<rank_checkpoints> checkpoints_;
-  std::vector<endpoint> addresses_;
   std::unique_ptr<kernels::communicator> communicator_;
   std::uint32_t generation_ = 0;
   divergence divergence_;

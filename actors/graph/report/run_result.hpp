@@ -19,9 +19,6 @@ namespace troupe {
 result<void> export_parameters(const std::filesystem::path& file, const job_spec& job,
                                std::vector<std::vector<float>> parameters);
 
-/// Writes the text of run_statistics::to_json(). Errors: io_failed.
-result<void> write_report(const std::filesystem::path& file, const std::string& json);
-
 /// Returns a text on a stopped run: how to continue it, and the file that was not written.
 /// `checkpoint`: the newest one; 0: none. `exported`: the parameters were exported.
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported);
