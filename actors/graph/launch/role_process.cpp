@@ -367,6 +367,7 @@ int run_child(const child_identity& who, const run_options& options,
                                                          : cluster->for_coordinator;
     limits.memory_bytes = std::uint64_t{fields.workers.push_memory_mib} << 20;
     limits.key_cache = options.key_cache;
+    limits = limits_of(cluster->job, limits);
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};

@@ -122,6 +122,22 @@ TEST_CASE("one request alone may be larger than the window") {
   CHECK(f.flush() == lines{"send 2"});
 }
 
+TEST_CASE("no request waits for room if another one may wait for it at the server") {
+  const auto limits_with = [](consistency_mode mode) {
+    job_spec job;
+    job.tables = {{.name = "w", .shape = {floats}, .sync = {mode}}};
+    return limits_of(job, {.window_bytes = 150});
+  };
+  for (const auto mode : {consistency_mode::bsp, consistency_mode::ssp}) {
+    fixture f{limits_with(mode).window_bytes};
+    f.add(1, push_of()); // A slot of a clock.
+    f.open();
+    f.add(2, push_of()); // Another one.
+    CHECK(f.flush() == lines{"send 1 2"});
+  }
+  CHECK(limits_with(consistency_mode::asp).window_bytes == 150);
+}
+
 TEST_CASE("a pull of the latest values overtakes requests that wait, in a frame of its own") {
   fixture f{150};
   f.add(1, push_of());
