@@ -23,12 +23,15 @@ struct send_limits {
   bool key_cache = true;
 };
 
-/// Returns the limits of a job's workers. In bsp and ssp a request may wait at a server for other
-/// requests, of its own process too. So no window keeps those back. Such workers have few requests
-/// open anyway: they pull for one step at a time.
+/// Returns the limits of a job's workers. In bsp and ssp a pull may wait at a server for other
+/// requests, of its own process too, and in bsp a push may. No limit holds those back. Such workers
+/// have few requests open anyway: they pull for one step at a time, and push a clock at most.
 inline send_limits limits_of(const job_spec& job, send_limits limits) {
+  constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
   if (has_waiting_pulls(job))
-    limits.window_bytes = std::numeric_limits<std::uint64_t>::max();
+    limits.window_bytes = unlimited;
+  if (goes_by_clocks(job))
+    limits.memory_bytes = unlimited;
   return limits;
 }
 
