@@ -222,7 +222,7 @@ send_limits limits_of(const member_plan& what) {
   send_limits limits;
   limits.memory_bytes = std::uint64_t{what.fields.workers.push_memory_mib} << 20;
   limits.key_cache = what.fields.key_cache;
-  return limits;
+  return limits_of(what.job, limits);
 }
 
 store_client spawn_client(const member_plan& what, const surroundings& in) {

@@ -95,7 +95,7 @@ rows work() {
 rows traffic() {
   return {
     {"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
-     "MiB of a process's pushes that are not answered yet; later pushes wait",
+     "asp, ssp: MiB of a process's pushes that are not answered yet; later pushes wait",
      "workers::push_memory_mib", to_all()},
     {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
      "asp, ssp: waiting pushes that a server applies in one pass over memory",
