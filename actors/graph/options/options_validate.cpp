@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <ranges>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -101,10 +102,9 @@ std::string way_of(const run_options& options) {
 
 /// Checks that none of some options, separated by spaces, was given.
 result<void> check_absent(const run_options& options, const refused_options& refused) {
-  for (auto rest = refused.options; !rest.empty();) {
-    const auto name = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-    if (options.given.contains(std::string{name}))
+  for (const auto word : refused.options | std::views::split(' ')) {
+    const std::string name{word.begin(), word.end()};
+    if (options.given.contains(name))
       return wrong(fmt::format("{} {}: leave out {}", way_of(options), refused.why, name));
   }
   return {};
