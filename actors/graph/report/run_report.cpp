@@ -429,8 +429,8 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
 
 } // namespace
 
-/// Adds the sums over all processes. A push goes to every chain, whose head counts it, so the
-/// counts of heads are divided by the number of chains.
+/// Adds the sums over all processes. A push goes to every chain, and the head of each counts it. So
+/// the counts of heads are divided by the number of chains.
 void run_statistics::put_sums(json& all) const {
   all["staleness_versions"] =
     summary_of(merged(&incarnation::server, &server_counters::staleness_versions));

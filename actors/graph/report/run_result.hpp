@@ -3,7 +3,6 @@
 
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/report/run_report.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 #include "serialization/job_event.hpp"
