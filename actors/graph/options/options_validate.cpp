@@ -203,15 +203,24 @@ result<void> check_compression(const run_options& options) {
   return {};
 }
 
+/// Returns the number of processes of a role that the job begins with.
+std::uint32_t begun(const run_options& options, role which) {
+  switch (which) {
+  case role::coordinator: return options.standbys + 1;
+  case role::server: return options.servers.count;
+  case role::worker: return options.workers.count + options.workers.backups;
+  case role::observer: break; // No option names it.
+  }
+  return 0;
+}
+
 /// Checks the processes that options name.
 result<void> check_processes(const run_options& options) {
-  // A host that joins may bring more servers and workers than the job began with.
-  const auto servers = options.join ? servers_max : options.servers.count;
-  const auto started = options.workers.count + options.workers.backups;
-  const auto workers = options.join ? workers_max : started;
   for (auto one = options.here.begin(); one != options.here.end(); ++one) {
-    const auto count = one->role == role::server ? servers : workers;
-    if (one->role == role::coordinator)
+    const auto& row = traits_of(one->role);
+    // A host that joins may bring more servers and workers than the job began with.
+    const auto count = options.join ? row.members_max : begun(options, one->role);
+    if (row.leads_job)
       return wrong("--here: the job has no second coordinator");
     if (one->index >= count)
       return wrong(
@@ -222,18 +231,19 @@ result<void> check_processes(const run_options& options) {
   if (!options.here.empty() && !options.listen && !options.join)
     return wrong("--here without --listen or --join: no host would start the other processes");
   for (const auto& [worker, unused] : options.slow_workers)
-    if (worker >= started)
-      return wrong(
-        fmt::format("--slow: the job has no worker {}, only 0 to {}", worker, started - 1));
-  for (const auto& plan : options.kills)
-    if (options.rules().has_ranks && plan.who.role != role::worker)
-      return wrong(way_of(options) + " has workers only: leave out --kill " + to_string(plan.who));
-    else if ((plan.who.role == role::worker && plan.who.index >= started)
-             || (plan.who.role == role::server && plan.who.index >= options.servers.count))
-      return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
-                               started - 1, options.servers.count - 1));
-    else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
+    if (worker >= begun(options, role::worker))
+      return wrong(fmt::format("--slow: the job has no worker {}, only 0 to {}", worker,
+                               begun(options, role::worker) - 1));
+  for (const auto& [who, unused] : options.kills) {
+    if (options.rules().has_ranks && who.role != role::worker)
+      return wrong(way_of(options) + " has workers only: leave out --kill " + to_string(who));
+    if (who.index < begun(options, who.role))
+      continue;
+    if (traits_of(who.role).leads_job)
       return wrong(fmt::format("--kill: the job has only coordinators 0 to {}", options.standbys));
+    return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
+                             begun(options, role::worker) - 1, options.servers.count - 1));
+  }
   return {};
 }
 
