@@ -121,12 +121,10 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
       checkpointer files;
       if (checkpoints)
         files = spawn_checkpointer(system, {*checkpoints, {i}, options.servers.checkpoints.keep});
-      server_options how{identity(role::server, i),
-                         fingerprint(job),
-                         {},
-                         [servers = made.servers_](const server_address& peer) -> replica_sink {
-                           return servers->at(peer.server.index);
-                         }};
+      server_options how{identity(role::server, i), fingerprint(job)};
+      how.to_peer = [servers = made.servers_](const member_address& peer) -> replica_sink {
+        return servers->at(peer.member.index);
+      };
       take_plan(what, tell, how);
       if (simulated) {
         how.own_thread = false;
@@ -183,8 +181,8 @@ store_client local_cluster::client(caf::actor_system& system, bool compresses) c
   const auto router = spawn_router(
     system, job_,
     [servers = servers_, simulated = simulation_, compresses, &system,
-     job = job_](const chain_entry& entry) -> kv {
-      const kv_service server = servers->at(entry.head.index);
+     job = job_](const member_address& to) -> kv {
+      const kv_service server = servers->at(to.member.index);
       const kv there = compresses ? spawn_expander(system, job, server) : server;
       return simulated ? simulated->line_to(there) : there;
     },
