@@ -22,9 +22,10 @@ class alignas(128) shared_counter { // Two cache lines: some CPUs fetch neighbou
 public:
   /// Publishes the value. A thread that waited for `value` or less sees all writes made before.
   void publish(std::uint32_t value);
+  std::uint32_t value() const { return value_.load(std::memory_order_acquire); }
   /// Numbers wrap around: a number up to 2^31 behind counts as reached.
   bool reached(std::uint32_t value) const {
-    return static_cast<std::int32_t>(value_.load(std::memory_order_acquire) - value) >= 0;
+    return static_cast<std::int32_t>(this->value() - value) >= 0;
   }
   /// Returns when the value is reached, at the latest after `options.spin` and `sleep_max`. May
   /// return early: check `reached()` afterwards.

@@ -55,7 +55,7 @@ result<void> run(const resize_options& options) {
   if (cluster->coordinator.port == 0)
     return {errc::invalid_argument, "the job in " + options.run_directory.string()
                                       + " has no servers: its workers add up among themselves"};
-  if (cluster->job.own_store)
+  if (cluster->members.job.own_store)
     return {errc::invalid_argument, "the job in " + options.run_directory.string()
                                       + " has an own store, which is one server: no server can be "
                                         "added or drained"};
@@ -68,7 +68,7 @@ result<void> run(const resize_options& options) {
     tls = *std::move(loaded);
   }
   job_client job{*cluster, std::move(tls)};
-  resize_monitor watch{options.request, cluster->job, to_string(cluster->coordinator),
+  resize_monitor watch{options.request, cluster->members.job, to_string(cluster->coordinator),
                        std::chrono::seconds{options.timeout}, steady_now()};
   std::optional<int> interrupted;
   const auto done = wait_for(watch, job, interrupted);

@@ -19,14 +19,12 @@ namespace {
 using reason = std::optional<std::string>;
 
 /// Returns the reason of the store; nullopt if it has the part.
-reason of_store(const plan& made, std::string_view why) {
-  return why.empty() ? std::nullopt : reason{made.store_name + std::string{why}};
+template <std::string_view store_rules::*why>
+reason of_store(const plan& made) {
+  const auto text = made.rules().*why;
+  return text.empty() ? std::nullopt : reason{made.store_name + std::string{text}};
 }
-reason why_no_servers(const plan& made) { return of_store(made, made.rules().why_no_servers); }
-reason why_no_checkpoints(const plan& made) {
-  return of_store(made, made.rules().why_no_checkpoints);
-}
-reason why_no_steps(const plan& made) { return of_store(made, made.rules().why_no_steps); }
+constexpr auto* why_no_steps = of_store<&store_rules::why_no_steps>;
 reason why_no_stale_steps(const plan& made) {
   if (auto why = why_no_steps(made))
     return why;
@@ -68,8 +66,10 @@ struct part {
 
 constexpr std::string_view of_tables = "it for the tables of {}";
 constexpr std::array parts{
-  part{holder::servers, &plan::store_name, "the servers of {}", why_no_servers},
-  part{holder::checkpoints, &plan::store_name, "the checkpoints of {}", why_no_checkpoints},
+  part{holder::servers, &plan::store_name, "the servers of {}",
+       of_store<&store_rules::why_no_servers>},
+  part{holder::checkpoints, &plan::store_name, "the checkpoints of {}",
+       of_store<&store_rules::why_no_checkpoints>},
   part{holder::sync, &plan::store_name, of_tables, why_no_steps, any_table},
   part{holder::steps, &plan::store_name, of_tables, why_no_steps, any_table},
   part{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},

@@ -3,7 +3,6 @@
 
 #include "fmt/format.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>

@@ -89,26 +89,21 @@ int show_only(const plan& what) {
   return EXIT_SUCCESS;
 }
 
-/// Returns a function that writes the line about the end of a process of the job into its log. It
-/// opens the file again, as code of the program may have closed it, and this thread may hold the
-/// lock of the log itself.
-last_line_writer last_line_of(const member_id& who, const run_options& options) {
-  return [as = process_of(who),
-          file = log_path(options.run_directory, process_of(who))](const std::string& why) {
+/// Returns a function that writes the line about the end of this process. `child`: the value of
+/// --child; empty for a launcher. A process of the job opens its log again, as code of the program
+/// may have closed it, and this thread may hold the lock of the log itself.
+last_line_writer last_line_of(const std::string& name, const std::string& child,
+                              const run_options& options) {
+  const auto who = parse_child(child);
+  if (!who)
+    return [name](const std::string& why) { complain(name, why, EXIT_FAILURE); };
+  const auto as = process_of(who->self);
+  return [as, file = log_path(options.run_directory, as)](const std::string& why) {
     const auto line = log_line(log_level::fatal, to_string(as), with_limits(why));
     const descriptor log{open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK)};
     [[maybe_unused]] const auto written =
       write(log ? log.get() : STDERR_FILENO, line.data(), line.size());
   };
-}
-
-/// Returns a function that writes the line about the end of this process. `child`: the value of
-/// --child; empty for a launcher.
-last_line_writer last_line_of(const std::string& name, const std::string& child,
-                              const run_options& options) {
-  if (const auto who = parse_child(child))
-    return last_line_of(who->self, options);
-  return [name](const std::string& why) { complain(name, why, EXIT_FAILURE); };
 }
 
 backend_maker backend_of(const plan& what) {
@@ -251,9 +246,9 @@ std::vector<own_option> program::own_options() const {
 }
 
 /// Returns the place of a variable of the program.
-static auto at(auto& value) { return place{[&value](auto&) -> auto& {return value; }
-, holder::run
-}; // namespace troupe
+static auto at(auto& value) {
+  auto get = [&value](auto&) -> auto& { return value; };
+  return place{std::move(get), holder::run};
 }
 
 void program::option(const std::string& name, std::string& value, const std::string& help) {

@@ -36,7 +36,9 @@ process_name process_of_worker(const run_options& options, std::uint32_t worker)
   return process_of(worker_id{group.empty() ? worker : group.front()});
 }
 
-std::vector<member_id> workers_of(const run_options& options, const member_id& process) {
+std::vector<member_id> members_of(const run_options& options, const member_id& process) {
+  if (process.role != role::worker)
+    return {process};
   std::vector<member_id> all;
   for (const auto index : group_of(options, process.index))
     all.push_back(

@@ -14,9 +14,10 @@ namespace troupe {
 /// named after the first of them.
 process_name process_of_worker(const run_options& options, std::uint32_t worker);
 
-/// Returns the workers of a process, in ascending order; the first one is `process` itself. Their
-/// incarnations follow from its own, so that the launcher and the process derive the same ones.
-std::vector<member_id> workers_of(const run_options& options, const member_id& process);
+/// Returns the members of a process: one, or its workers in ascending order. The first one is
+/// `process` itself. The incarnations of others follow from its own, so that the launcher and the
+/// process derive the same ones.
+std::vector<member_id> members_of(const run_options& options, const member_id& process);
 
 /// Returns the processes of the servers and workers of this host.
 std::vector<process_name> processes_here(const run_options& options);

@@ -9,8 +9,6 @@
 #include "bench/all_reduce/all_reduce_processes.hpp"
 #include "serialization/wire.hpp"
 
-#include <map>
-
 namespace {
 
 using namespace troupe;
@@ -46,17 +44,13 @@ int main(int argc, char** argv) {
     options.rank = rank;
     const auto self = static_cast<std::uint32_t>(rank);
     auto communicator =
-      link_communicator::form({wire::protocol_version, 1, 1, {role::worker, self, {self + 1}}},
-                              addresses, listeners[rank], how);
+      form_link_communicator({wire::protocol_version, 1, 1, {role::worker, self, {self + 1}}},
+                             addresses, listeners[rank], how);
     if (!communicator)
       give_up(communicator.error());
-    std::map<std::size_t, flow_plan> plans;
     std::vector<float> numbers(std::ranges::max(options.sizes) / sizeof(float) + 16);
     bench::all_reduce_loop(options, numbers, [&](std::span<float> part) {
-      auto& plan = plans[part.size()];
-      if (plan.steps.empty())
-        plan = plan_of_rank(schedule_for_links((*communicator)->ranks(), part.size_bytes()), self);
-      if (const auto summed = (*communicator)->sum(plan, part); !summed)
+      if (const auto summed = (*communicator)->sum(part); !summed)
         give_up(summed.error());
     });
   });

@@ -86,7 +86,7 @@ result<void> try_flipped(const fs::path& run_directory, run_facts& run) {
     return cluster.error();
   for (auto& flip : run.flips) {
     const auto found =
-      storage::verify(cluster->checkpoint_directory, flip.checkpoint, cluster->job);
+      storage::verify(cluster->members.checkpoints, flip.checkpoint, cluster->members.job);
     if (found)
       flip.refused = false;
     else if (found.error().code == errc::damaged || found.error().code == errc::malformed)

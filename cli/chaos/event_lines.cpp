@@ -1,6 +1,6 @@
 #include "cli/chaos/event_lines.hpp"
 
-#include "actors/graph/report/event_log.hpp"
+#include "actors/graph/report/event_line.hpp"
 
 #include "nlohmann/json.hpp"
 

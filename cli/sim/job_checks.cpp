@@ -250,42 +250,4 @@ void job_world::check_end() {
   tally_.completed += launcher_->end->status == EXIT_FAILURE ? 0 : 1;
 }
 
-std::string job_world::describe() const {
-  const auto text = [](auto x) { return std::to_string(x); };
-  const auto list = [&](const chain_config& config) {
-    std::string all = " configuration " + text(config.config.value) + " generation "
-                      + text(config.generation.value) + ":";
-    for (const auto& who : config.members)
-      all += " " + text(who.index) + "." + text(who.incarnation.value);
-    if (config.joiner)
-      all += " +" + text(config.joiner->index) + "." + text(config.joiner->incarnation.value);
-    return all;
-  };
-  std::string all =
-    "phase "
-    + text(static_cast<int>(coordinator_ ? coordinator_->decider->phase() : launcher_->phase()));
-  for (std::size_t i = 0; i < persisted_.chains.size(); ++i) {
-    const auto& record = persisted_.chains[i];
-    all += "\n  shard " + text(i) + list(record.active)
-           + (record.proposed ? ", then" + list(*record.proposed) : "");
-  }
-  for (const auto& [index, each] : servers_)
-    for (const auto& [shard, at] : each->chains) {
-      const auto status = at.host.status();
-      all += "\n  " + full_name(each->id) + " shard " + text(shard.value) + " generation "
-             + text(status.generation.value) + " configuration " + text(status.config.value)
-             + " sealed " + text(status.sealed.value) + (status.complete ? " complete" : "")
-             + (status.joiner_synced ? " joiner synced" : "") + " applied "
-             + text(at.values.applied.floor().value) + " of " + text(at.values.applied.size())
-             + " requests " + text(at.requests.size());
-    }
-  for (const auto& [index, each] : workers_)
-    all += "\n  " + full_name(each->id) + " clock " + text(each->steps.clock())
-           + (each->admitted ? " admitted" : "") + (has_open_work(*each) ? " at work" : "")
-           + " requests " + text(each->requests.size());
-  for (const auto& [index, each] : worker_processes_)
-    all += "\n  process " + text(index) + " of workers: sent " + text(each->sent.size());
-  return all;
-}
-
 } // namespace troupe::sim

@@ -1,6 +1,6 @@
 #include "cli/sim/job_options.hpp"
 
-#include "actors/protocol/worker/request_window.hpp"
+#include "actors/protocol/worker/flow_control.hpp"
 
 namespace troupe::sim {
 
@@ -18,12 +18,10 @@ void draw_processes(std::mt19937_64 random, job_options& what) {
     what.workers_per_process = pick(2, 4);
     what.reduce_wait = std::chrono::milliseconds{pick(5, 100)};
   }
-  // A small window holds a pull of each worker: pulls that wait for a slow worker at the server
-  // would else keep that worker's requests back.
-  const auto& table = what.job.tables.front();
-  what.window_bytes = has_small_window
-                        ? (what.workers_per_process + more_pulls) * table.size() * sizeof(float)
-                        : request_window_options{}.window_bytes;
+  send_limits limits;
+  if (has_small_window)
+    limits.window_bytes = (1 + more_pulls) * what.job.tables.front().size() * sizeof(float);
+  what.window_bytes = limits_of(what.job, limits).window_bytes;
   what.has_stage = pick(1, 3) == 1;
   if (what.has_stage && pick(1, 2) == 1)
     what.stage_faults =

@@ -214,10 +214,12 @@ bool job_world::runs(process_name who) const {
 }
 
 incarnation_id job_world::start(process_name who) {
-  if (who.role == role::server)
-    return start_server(who.index);
-  if (who.role == role::worker)
-    return start_workers(who.index);
+  switch (who.role) {
+  case role::server: return start_server(who.index);
+  case role::worker: return start_workers(who.index);
+  case role::coordinator: break;
+  case role::observer: assert(false); // start_launcher() starts it.
+  }
   start_coordinator(std::exchange(resume_next_, false));
   return coordinator_->id.incarnation;
 }

@@ -317,7 +317,11 @@ private:
   void check_rest(const launcher& by) const;
   void check_status(const launcher& by, const end_effect& what) const;
   std::uint64_t clocks_of(const batch_set& applied) const;
+
+  // -- job_description.cpp --
   std::string describe() const;
+  std::string describe(const server& by, const hosted& at) const;
+  std::string describe(const worker& one) const;
 
   // -- faults --
   void inject_faults();

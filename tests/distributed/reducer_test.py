@@ -36,7 +36,8 @@ class Counting(cluster.ClusterTest):
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_bsp_with_kills(self):
-        report = self.survive(1000, cluster.count(3, 4), "--sync", "bsp")
+        memory = ("--push-memory", 1)  # Less than a clock's pushes, which wait for each other.
+        report = self.survive(1000, cluster.count(3, 4), "--sync", "bsp", *memory)
         self.assertEqual(report["reducers"]["sums"], 0)
 
     def test_replicas_with_logs_and_kills(self):

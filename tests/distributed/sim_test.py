@@ -36,7 +36,20 @@ class SimTest(unittest.TestCase):
         self.assertNotIn("chain: ", said)
         self.replay("lost_work_forgotten", "liveness: the job does not end", said)
 
+    def test_the_trace_of_a_job_that_does_not_end_says_what_is_waited_for(self):
+        status, said = sim("--world", "job", "--seeds", "1..300", "--mutant", "nobody_introduced")
+        self.assertEqual(status, 1, said)
+        traced = self.replay("nobody_introduced", "liveness: the job does not end", said)
+        for line in (r"    worker \d+\.\d+ not heard of yet",
+                     r"    request \d+ of process worker \d+\.\d+: pull at clock \d+, "
+                     r"waiting for worker \d+, not heard of yet",
+                     r"    lease \d+ without [\d ]+",
+                     r"    request \d+: .*pull for batch \d+",
+                     r"    part \d+ of request \d+ to shard \d+: pull at clock \d+, sent in .*"):
+            self.assertRegex(traced, rf"(?m)^{line}$")
+
     def replay(self, mutant, violation, said):
+        """Checks that a second run of the seed has the same violation. Returns its trace."""
         words = said.split("troupe sim ")[1].split("   shows how")[0].split()
         again = sim(*words)
         self.assertEqual(again, sim(*words))
@@ -44,6 +57,7 @@ class SimTest(unittest.TestCase):
         self.assertIn(mutant, words)
         self.assertRegex(again[1], rf"(?m)^seed \d+: {violation}")
         self.assertIn("us the coordinator starts", again[1])
+        return again[1]
 
     def test_without_faults_nothing_is_called_tested(self):
         status, said = sim("--seeds", "1..300", "--no-faults")

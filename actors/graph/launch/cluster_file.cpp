@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <tuple>
+#include <map>
 
 namespace troupe {
 
@@ -22,32 +22,23 @@ std::filesystem::path path_in(const std::filesystem::path& run_directory) {
 
 } // namespace
 
-cluster_file cluster_file_of(const plan& what, const field_table& table) {
-  cluster_file made;
-  made.job = what.job;
-  if (what.options.checkpoint_directory)
-    made.checkpoint_directory = *what.options.checkpoint_directory;
-  made.for_coordinator = carried_to(role::coordinator, what.options, table);
-  made.for_servers = carried_to(role::server, what.options, table);
-  made.resume = what.options.resume || what.options.import_file || any_from_file(what.job);
-  made.nodes = node_roles_of(what);
-  return made;
-}
-
 result<void> write_cluster_file(const std::filesystem::path& run_directory,
                                 const cluster_file& what, const field_table& table) {
-  const auto bytes = wire::encode_job(what.job);
+  const auto bytes = wire::encode_job(what.members.job);
+  std::map<std::string, field_texts> fields;
+  for (const auto& [reader, values] : what.members.fields)
+    for (const auto& [option, text] : texts_for(reader, values, table))
+      fields[std::string{traits_of(reader).name}][option] = escape_bytes(text);
   nlohmann::json document = {
     {"job", std::vector<int>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                              reinterpret_cast<const std::uint8_t*>(bytes.data()) + bytes.size())},
     {"secret", what.secret},
     {"listen_host", what.listen_host},
     {"open_to_others", what.open_to_others},
-    {"checkpoint_directory", escape_bytes(what.checkpoint_directory.string())},
-    {"coordinator_fields", texts_for(role::coordinator, what.for_coordinator, table)},
-    {"server_fields", texts_for(role::server, what.for_servers, table)},
-    {"resume", what.resume},
-    {"nodes", what.nodes},
+    {"checkpoint_directory", escape_bytes(what.members.checkpoints.string())},
+    {"fields", fields},
+    {"resume", what.members.resume},
+    {"nodes", what.members.nodes},
   };
   if (what.coordinator.port != 0)
     document["coordinator"] = to_string(what.coordinator);
@@ -71,7 +62,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     auto job = wire::decode_job(bytes);
     if (!job)
       return job.error();
-    what.job = *std::move(job);
+    what.members.job = *std::move(job);
     if (document.contains("coordinator")) {
       auto coordinator = parse_endpoint(document.at("coordinator"));
       if (!coordinator)
@@ -81,15 +72,17 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.secret = document.at("secret");
     what.listen_host = document.at("listen_host");
     what.open_to_others = document.at("open_to_others");
-    what.checkpoint_directory =
+    what.members.checkpoints =
       unescape_bytes(document.at("checkpoint_directory").get<std::string>());
-    for (const auto& [reader, name, into] :
-         {std::tuple{role::coordinator, "coordinator_fields", &what.for_coordinator},
-          std::tuple{role::server, "server_fields", &what.for_servers}})
-      if (!take_texts(reader, document.at(name).get<field_texts>(), *into, table))
+    for (const role reader : started_roles()) {
+      field_texts texts = document.at("fields").at(std::string{traits_of(reader).name});
+      for (auto& [option, text] : texts)
+        text = unescape_bytes(text);
+      if (!take_texts(reader, texts, what.members.fields[reader], table))
         return damaged;
-    what.resume = document.at("resume");
-    what.nodes = document.at("nodes").get<node_roles>();
+    }
+    what.members.resume = document.at("resume");
+    what.members.nodes = document.at("nodes").get<node_roles>();
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return damaged;

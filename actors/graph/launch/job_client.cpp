@@ -25,13 +25,14 @@ member_id any_observer() {
 
 struct job_client::parts {
   parts(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
-      : links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, self}, {},
+      : links(system,
+              {wire::protocol_version, fingerprint(cluster.members.job), cluster.secret, self}, {},
               transport_options{.tls = std::move(tls)}) {
     const auto connect =
       links.to_coordinator(cluster.coordinator, [mailbox = mailbox](const failure& why) {
         mailbox->publish({{}, 0, true, why, 0});
       });
-    observer = spawn_observer(system, self, fingerprint(cluster.job), mailbox, {}, connect);
+    observer = spawn_observer(system, self, fingerprint(cluster.members.job), mailbox, {}, connect);
   }
 
   ~parts() {

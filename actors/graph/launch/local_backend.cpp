@@ -42,13 +42,13 @@ protected:
   /// Starts the members. `simulated`: runs them, and outlives this; null: threads run them.
   void begin(simulation* simulated) {
     local_.emplace(required(local_cluster::start(
-      system_, what_, what_.options.checkpoint_directory,
+      system_, what_,
       [notices = notices_](const notice& what) {
         if (what.level >= log_level::warn)
           notices.put(what);
       },
       simulated)));
-    observe(new_observer(), local_->client(system_), local_->coordinator(), true, !simulated);
+    observe(new_observer(), local_->client(), local_->coordinator(), true, !simulated);
   }
   void end_members() {
     leave();

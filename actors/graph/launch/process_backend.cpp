@@ -12,6 +12,7 @@
 
 #include "caf/event_based_actor.hpp"
 
+#include <cassert>
 #include <utility>
 
 namespace troupe {
@@ -64,17 +65,22 @@ public:
     }
     for (std::uint32_t i = 0; i < options_.servers.count; ++i)
       into.servers_elsewhere.insert(i);
-    for (const auto& who : processes_here(options_)) {
-      if (who.role == role::server) {
+    for (const auto& who : processes_here(options_))
+      switch (who.role) {
+      case role::server:
         into.servers_elsewhere.erase(who.index);
         add(who, what_.store_name, options_.servers.on_death);
-        continue;
+        break;
+      case role::worker: {
+        std::vector<std::uint32_t> workers;
+        for (const auto& each : members_of(options_, {who.role, who.index, {}}))
+          workers.push_back(each.index);
+        add(who, what_.workers_name, options_.workers.on_death, std::move(workers));
+        break;
       }
-      std::vector<std::uint32_t> workers;
-      for (const auto& each : workers_of(options_, {who.role, who.index, {}}))
-        workers.push_back(each.index);
-      add(who, what_.workers_name, options_.workers.on_death, std::move(workers));
-    }
+      case role::coordinator:
+      case role::observer: assert(false); // No node has them.
+      }
   }
 
   result<process_started> start(process_name who) override {
@@ -118,7 +124,7 @@ private:
     const bool is_clean = end.how.how == process_end::kind::exited && end.how.number == 0;
     if (end.who.role != role::coordinator || is_clean)
       return;
-    spawn_detached(system_, [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+    spawn_detached(system_, [etcd = etcd_of(options_, cluster_.members.checkpoints),
                              who = name_in_etcd(cluster_.coordinator, end.who, end.how.pid)] {
       (void)storage::etcd_store::mark_dead(etcd, who);
     });

@@ -1,20 +1,15 @@
 #include "actors/graph/launch/role_process.hpp"
 
 #include "actors/graph/launch/actor_config.hpp"
-#include "actors/graph/launch/build_workers.hpp"
 #include "actors/graph/launch/cluster_file.hpp"
 #include "actors/graph/launch/import.hpp"
+#include "actors/graph/launch/play.hpp"
 #include "actors/graph/launch/run_setup.hpp"
 #include "actors/graph/launch/slow_calls.hpp"
-#include "actors/graph/launch/take_fields.hpp"
-#include "actors/graph/options/recording.hpp"
 #include "actors/graph/processes/notice_pipe.hpp"
-#include "actors/graph/worker_groups.hpp"
 #include "actors/protocol/process_name.hpp"
-#include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/links/process_links.hpp"
 #include "actors/roles/server/expander_actor.hpp"
-#include "actors/roles/server/server_actor.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
 #include "base/system/directory_lock.hpp"
@@ -104,35 +99,31 @@ constexpr std::chrono::seconds end_of_others{3};
 constexpr std::chrono::seconds coordinator_proof{10};
 
 struct child_process {
-  child_process(const child_identity& identity, const process_voice& heard, cluster_file from,
-                server_functions of_program, std::optional<codec_options> compression,
-                const send_limits& limits, transport_options transport)
-      : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
-        cluster(std::move(from)), functions(std::move(of_program)),
-        probes(probes_of(cluster.job, functions)), compressed(std::move(compression)),
+  /// `sends`: encodings of gradients that its workers pack.
+  child_process(const member_plan& plan, const process_voice& heard, const cluster_file& places,
+                const server_functions& functions, encoding_set sends, transport_options transport)
+      : mine(plan), voice(heard), log(voice.log()), waits(voice.waits()),
+        coordinator_at(places.coordinator), as{.version = wire::protocol_version,
+                                               .job = fingerprint(plan.job),
+                                               .secret = places.secret,
+                                               .from = plan.self(),
+                                               .sends = sends,
+                                               .probes = probes_of(plan.job, functions)},
         how(std::move(transport)), own_system(make_actor_system()), system(*own_system.system),
-        links(system, introduction(who), log, how, limits, waits) {}
+        links(system, as, log, how, limits_of(plan), waits) {}
 
-  hello introduction(const member_id& as) const {
-    return {.version = wire::protocol_version,
-            .job = fingerprint(cluster.job),
-            .secret = cluster.secret,
-            .from = as,
-            .sends = compressed ? compressed->sends() : 0,
-            .probes = probes};
-  }
-
-  coordinator_connector coordinator() const { return coordinator_over(links); }
-  /// Returns a connector for a worker of this process: a link to the coordinator is for one member.
-  coordinator_connector coordinator(const member_id& beside) {
-    if (beside == who)
-      return coordinator();
-    others.push_back(std::make_unique<process_links>(system, introduction(beside), log, how,
-                                                     send_limits{}, waits));
+  /// Returns the way of a member of this process: a link to the coordinator is for one member.
+  coordinator_connector connector_of(const member_id& who) {
+    if (who == mine.self())
+      return coordinator_over(links);
+    auto beside = as;
+    beside.from = who;
+    others.push_back(
+      std::make_unique<process_links>(system, beside, log, how, send_limits{}, waits));
     return coordinator_over(*others.back());
   }
   coordinator_connector coordinator_over(const process_links& over) const {
-    return over.to_coordinator(cluster.coordinator,
+    return over.to_coordinator(coordinator_at,
                                [to = voice](const failure& why) { to.give_up(why.text); });
   }
 
@@ -153,29 +144,23 @@ struct child_process {
           follow, caf::after(end_of_others) >> [&] { goes_on = false; });
     }
   }
-  template <class Handle>
-  void wait_for(const Handle& handle) {
-    wait_for(std::vector{caf::actor_cast<caf::actor>(handle)});
-  }
 
   void check(const caf::error& end) {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_as(traits_of(who.role).leads_job ? word_kind::deposed : word_kind::hopeless,
+      voice.end_as(traits_of(mine.self().role).leads_job ? word_kind::deposed : word_kind::hopeless,
                    why.text);
     log(log_level::error, "ended by " + system.render(end));
     _exit(EXIT_FAILURE);
   }
 
-  member_id who;
+  member_plan mine;
   process_voice voice;
   log_sink log;
   notice_sink waits;
-  cluster_file cluster;
-  server_functions functions;
-  std::vector<function_probe> probes;
-  std::optional<codec_options> compressed; ///< Set for a worker that compresses.
+  endpoint coordinator_at;
+  hello as;
   transport_options how;
   own_actor_system own_system;
   caf::actor_system& system;
@@ -183,142 +168,85 @@ struct child_process {
   std::vector<std::unique_ptr<process_links>> others;
 };
 
-/// Opens the coordinator's store. With etcd, blocks until the process is to lead.
-std::unique_ptr<storage::coordinator_store> open_store(const child_process& self,
-                                                       const run_options& options) {
-  const auto& checkpoints = self.cluster.checkpoint_directory;
-  if (options.etcd) {
-    auto store = storage::etcd_store::campaign(
-      {etcd_of(options, checkpoints),
-       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()),
-       [log = self.log](const std::string& what) { log(log_level::info, what); },
-       [&self](const std::string& what) {
-         self.waits({log_level::warn, "etcd", {}, what});
-       }});
-    if (!store)
-      self.voice.give_up(store.error().text);
-    return *std::move(store);
-  }
-  auto store = storage::coordinator_store::open(checkpoints);
+/// Opens the coordinator's store in etcd. Blocks until the process is to lead.
+result<std::unique_ptr<storage::coordinator_store>> open_etcd(const child_process& self) {
+  auto store = storage::etcd_store::campaign(
+    {etcd_of(self.mine.fields, self.mine.checkpoints),
+     name_in_etcd(self.coordinator_at, process_of(self.mine.self()), getpid()),
+     [log = self.log](const std::string& what) { log(log_level::info, what); },
+     [&self](const std::string& what) {
+       self.waits({log_level::warn, "etcd", {}, what});
+     }});
   if (!store)
-    self.voice.give_up(store.error().text);
-  return *std::move(store);
+    return store.error();
+  return {*std::move(store)};
 }
 
-void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
-  const auto& fields = self.cluster.for_coordinator;
-  const auto works = self.voice.works();
-  self.system.spawn([works](caf::event_based_actor* timer) -> caf::behavior {
+/// Says that the coordinator has done work once it has led, or stood by, for a while.
+void prove_after_a_while(caf::actor_system& system, const std::function<void()>& works) {
+  system.spawn([works](caf::event_based_actor* timer) -> caf::behavior {
     timer->delayed_send(timer, coordinator_proof, tick_atom_v);
     return {[timer, works](tick_atom) {
       works();
       timer->quit();
     }};
   });
-  coordinator_setup setup;
-  setup.job = self.cluster.job;
-  take_fields(fields, setup);
-  setup.options.resume = self.cluster.resume;
-  setup.options.index = self.who.index;
-  setup.options.directory_mark =
-    storage::directory_mark(self.cluster.checkpoint_directory).value_or(0);
-  setup.store = open_store(self, options);
-  setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
-  setup.log = self.log;
-  setup.works = works;
-  auto files = spawn_checkpointer(
-    self.system, {self.cluster.checkpoint_directory, {}, fields.servers.checkpoints.keep});
-  auto service = spawn_coordinator(self.system, std::move(setup), files);
-  if (!service)
-    self.voice.end_as(service.error().code == errc::fenced ? word_kind::deposed
-                                                           : word_kind::hopeless,
-                      service.error().text);
-  self.links.serve_coordinator(*service);
-  if (auto listening = self.links.listen_on(inherited); !listening)
-    self.voice.give_up(listening.error().text);
-  self.wait_for(*service);
 }
 
-/// Ends the process if it made another graph than the launcher.
-void check_graph(const child_process& self, const plan& what) {
-  if (auto differs = graph_difference(self.cluster.job, what.job); !differs.empty())
-    self.voice.give_up(differs);
-}
-
-/// `what`: the plan, for an own store; else null.
-void run_server_process(child_process& self, const run_options& options, const plan* what) {
-  if (what)
-    check_graph(self, *what);
-  const auto& fields = self.cluster.for_servers;
-  auto listening = self.links.listen({self.cluster.listen_host, 0});
+/// Opens the process to others. Returns its address; empty if it does not listen.
+std::string listen(child_process& self, const child_identity& who, const std::string& host) {
+  const auto& row = traits_of(who.self.role);
+  if (!row.listens)
+    return {};
+  auto listening =
+    row.leads_job ? self.links.listen_on(who.inherited) : self.links.listen({host, 0});
   if (!listening)
     self.voice.give_up(listening.error().text);
-  auto files = spawn_checkpointer(
-    self.system,
-    {self.cluster.checkpoint_directory, {self.who.index}, fields.servers.checkpoints.keep});
-  server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
-                     self.links.to_replicas()};
-  take_fields(fields, how);
-  if (what)
-    how.keeper = keeper_of(*what, self.log);
-  how.directory = self.cluster.checkpoint_directory;
-  how.functions = self.functions;
-  how.log = self.log;
-  how.waits = self.waits;
-  how.works = self.voice.works();
-  how.record = recording_of(options, self.log);
-  auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
-  self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
-  self.wait_for(server);
+  return to_string(*listening);
 }
 
-void run_worker_process(child_process& self, const plan& what) {
-  check_graph(self, what);
-  if (self.compressed && self.compressed->keeps_residual())
-    self.log(log_level::info,
-             "compresses gradients; the residue of an earlier process of this worker is dropped");
-  const auto router =
-    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(what.options));
-  const auto built =
-    build_workers({.system = self.system,
-                   .what = what,
-                   .job = self.cluster.job,
-                   .log = self.log,
-                   .connector_of = [&self](const member_id& who) { return self.coordinator(who); },
-                   .works = self.voice.works(),
-                   .first =
-                     [&self](worker_options& how) {
-                       how.window_wait = [&self] { return self.links.window_wait(); };
-                       how.traffic = [&self] { return self.links.traffic(); };
-                     }},
-                  workers_of(what.options, self.who), {router, router});
-  self.wait_for(built.workers);
-}
-
-/// Returns "starts as learners:1, pid 17", or without a name for a process that no node has.
-std::string start_text(const child_identity& who, const cluster_file& cluster) {
-  const auto role = to_string(process_name{who.self.role, 0});
-  const auto node =
-    std::ranges::find_if(cluster.nodes, [&](const auto& x) { return role == x.second + " 0"; });
-  const auto name =
-    node == cluster.nodes.end() ? "" : fmt::format(" as {}:{}", node->first, who.self.index);
-  return fmt::format("starts{}, pid {}", name, getpid());
-}
-
-/// Plays the role and ends the process. Waiting for idle actors would only risk a hang.
-[[noreturn]] void run_role(child_process& self, const child_identity& who,
-                           const run_options& options, const plan* what) {
-  try {
-    self.log(log_level::info, start_text(who, self.cluster));
-    switch (who.self.role) {
-    case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
-    case role::server: run_server_process(self, options, what); break;
-    default: run_worker_process(self, *what); break;
-    }
-    self.voice.end();
-  } catch (...) {
-    self.voice.give_up(exception_text());
+/// Plays the member until it ends. `graph`: null if it calls none of it.
+void play_here(child_process& self, const child_identity& who, const cluster_file& places,
+               const server_functions& functions, const plan* graph) {
+  const auto& mine = self.mine;
+  const bool leads = traits_of(who.self.role).leads_job;
+  surroundings around{
+    .system = self.system,
+    .graph = graph,
+    .functions = functions,
+    .may_start_again = true,
+    .log = self.log,
+    .waits = self.waits,
+    .works = self.voice.works(),
+    .connector_of = [&self](const member_id& member) { return self.connector_of(member); },
+    .to_replicas = self.links.to_replicas(),
+    .to_servers = self.links.to_servers(),
+    .window_wait = [&self] { return self.links.window_wait(); },
+    .traffic = [&self] { return self.links.traffic(); }};
+  if (mine.fields.etcd)
+    around.open_store = [&self] { return open_etcd(self); };
+  if (leads)
+    prove_after_a_while(self.system, around.works);
+  else
+    around.address = listen(self, who, places.listen_host);
+  const auto made = play(mine, around);
+  if (!made && made.error().code == errc::fenced)
+    self.voice.end_as(word_kind::deposed, made.error().text);
+  if (!made)
+    self.voice.give_up(made.error().text);
+  if (made->coordinator) {
+    self.links.serve_coordinator(made->coordinator);
+    listen(self, who, places.listen_host); // Others must not reach it before it leads.
   }
+  if (made->server)
+    self.links.serve_values(made->server, made->server,
+                            spawn_expander(self.system, mine.job, made->server));
+  self.wait_for(made->members);
+}
+
+/// Returns the text with which a process begins its log.
+std::string start_text(const std::string& node) {
+  return fmt::format("starts{}{}, pid {}", node.empty() ? "" : " as ", node, getpid());
 }
 
 // Sets the name in ps and top, which otherwise show the name of the executed file, `exe`.
@@ -335,51 +263,51 @@ int run_child(const child_identity& who, const run_options& options,
               const rank_runner& run_rank) {
   show_name(process_of(who.self));
   const process_voice voice{who, options};
-  auto cluster = read_cluster_file(options.run_directory);
-  if (!cluster)
-    voice.give_up(cluster.error().text);
-  if (auto has = check_functions(cluster->job, functions); !has)
+  const auto read = read_cluster_file(options.run_directory);
+  if (!read)
+    voice.give_up(read.error().text);
+  const auto& places = *read;
+  const auto mine = places.members.of(who.self);
+  const auto& job = mine.job;
+  if (auto has = check_functions(job, functions); !has)
     voice.give_up(has.error().text);
+  voice.log()(log_level::info, start_text(mine.node));
   const bool is_worker = who.self.role == role::worker;
-  const bool has_keeper = who.self.role == role::server && cluster->job.own_store;
+  const bool has_graph = is_worker || (who.self.role == role::server && job.own_store);
   const bool has_function = std::ranges::any_of(
-    cluster->job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
-  if (is_worker || has_keeper || has_function) // Other processes call no code of the program.
+    job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
+  if (has_graph || has_function) // Other processes call no code of the program.
     tell_slow_calls(process_of(who.self), voice.waits(), voice.log(),
                     [file = voice.file] { file.keep_to_size(); });
   try {
-    auto what = is_worker || has_keeper ? std::optional{lowered()} : std::nullopt;
-    if (what)
-      take_checksums(*what, cluster->job);
-    if (what && what->rules().has_ranks) {
-      const auto log = voice.log();
-      log(log_level::info, start_text(who, *cluster));
-      if (auto done = run_rank(who, *cluster, *what, {log, voice.waits(), voice.works()}); !done)
+    auto graph = has_graph ? std::optional{lowered()} : std::nullopt;
+    if (graph)
+      take_checksums(*graph, job);
+    if (graph && graph->rules().has_ranks) {
+      if (auto done = run_rank(who, places, *graph, {voice.log(), voice.waits(), voice.works()});
+          !done)
         voice.give_up(done.error().text);
       voice.end();
     }
-    auto certificate = load_certificate(options, who.self.role);
+    if (graph)
+      if (auto differs = graph_difference(job, graph->job); !differs.empty())
+        voice.give_up(differs);
+    auto certificate = load_certificate(mine.fields, who.self.role);
     if (!certificate)
       voice.give_up(certificate.error().text);
-    send_limits limits;
-    const auto& fields = what                            ? what->options
-                         : who.self.role == role::server ? cluster->for_servers
-                                                         : cluster->for_coordinator;
-    limits.memory_bytes = std::uint64_t{fields.workers.push_memory_mib} << 20;
-    limits.key_cache = options.key_cache;
-    transport_options transport{.admit_without_secret = cluster->open_to_others,
-                                .arena_bytes = arena_bytes_of(cluster->job),
+    transport_options transport{.admit_without_secret = places.open_to_others,
+                                .arena_bytes = arena_bytes_of(job),
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
-    transport.unix_sockets = !traits_of(who.self.role).leads_job || !options.etcd;
-    child_process self{who,
-                       voice,
-                       *std::move(cluster),
-                       functions,
-                       is_worker ? what->compression : std::nullopt,
-                       limits,
-                       std::move(transport)};
-    run_role(self, who, options, what ? &*what : nullptr);
+    transport.unix_sockets = !mine.fields.etcd;
+    const auto* const packs = is_worker && graph->compression ? &*graph->compression : nullptr;
+    child_process self{
+      mine, voice, places, functions, packs ? packs->sends() : 0, std::move(transport)};
+    if (packs && packs->keeps_residual())
+      self.log(log_level::info,
+               "compresses gradients; the residue of an earlier process of this worker is dropped");
+    play_here(self, who, places, functions, graph ? &*graph : nullptr);
+    voice.end();
   } catch (...) {
     voice.give_up(exception_text());
   }

@@ -265,7 +265,7 @@ static std::filesystem::path checkpoints_of_joined(const run_options& options) {
 result<prepared_place> choose_place(const plan& what, const notice_sink& tell) {
   const auto& options = what.options;
   prepared_place made;
-  made.cluster = cluster_file_of(what);
+  made.cluster.members = member_plans_of(what);
   auto& cluster = made.cluster;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {
@@ -275,7 +275,7 @@ result<prepared_place> choose_place(const plan& what, const notice_sink& tell) {
       return way.error();
     cluster.coordinator = std::move(way->there);
     cluster.listen_host = std::move(way->here);
-    cluster.checkpoint_directory = checkpoints_of_joined(options);
+    cluster.members.checkpoints = checkpoints_of_joined(options);
     return made;
   }
   const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});
@@ -293,7 +293,7 @@ result<prepared_place> choose_place(const plan& what, const notice_sink& tell) {
   cluster.coordinator = *std::move(chosen);
   cluster.listen_host = where.host;
   cluster.secret = draw_random();
-  cluster.checkpoint_directory = *options.checkpoint_directory;
+  cluster.members.checkpoints = *options.checkpoint_directory;
   if (options.etcd)
     for (const auto& each : options.etcd->endpoints)
       if (!is_loopback(each))

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace troupe {
 
@@ -17,26 +16,6 @@ compression compression_of(const run_options& options, const std::string& table)
 }
 
 } // namespace
-
-result<void> validate_compression(const run_options& options) {
-  const std::string name = !options.codec.pushes.empty()          ? "--compress"
-                           : options.codec.pulls != encoding::f32 ? "--compress-pulls"
-                                                                  : "";
-  const auto invalid = [&](const std::string& why) {
-    return result<void>{errc::invalid_argument, why + ": leave out " + name};
-  };
-  if (name.empty())
-    return {};
-  if (options.sync.traits().one_memory)
-    return invalid("--sync " + to_string(options.sync)
-                   + " writes values in place and sends nothing");
-  if (options.record_directory)
-    return invalid("--record knows the values that were pulled, not what a worker's compression "
-                   "made of them");
-  if (options.replay_directory)
-    return invalid("--replay computes what was recorded, and that was not compressed");
-  return {};
-}
 
 result<std::optional<codec_options>> compression_of(const run_options& options,
                                                     const job_spec& job) {

@@ -1,4 +1,4 @@
-// Checks the options that compress gradients and values, and makes the codecs of a job.
+// Makes the codecs of a job from the options that compress gradients and values.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -9,9 +9,6 @@
 #include <string>
 
 namespace troupe {
-
-/// Checks these options. Errors: invalid_argument.
-result<void> validate_compression(const run_options& options);
 
 /// Returns the codecs of a job's workers; nullopt: they have none.
 /// Errors: invalid_argument (a table that the job does not have, or whose rows are sparse).

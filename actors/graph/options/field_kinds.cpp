@@ -252,9 +252,8 @@ field_kind scrub_kind() {
   auto made = text(at(&servers::scrub_interval), parse_scrub_interval, [](milliseconds x) {
     return x == milliseconds{0} ? std::string{"off"} : text_of(x);
   });
-  made.holder = holder::checkpoints;
   made.check = [](const run_options& x) { return check_time(x.servers.scrub_interval); };
-  return made;
+  return held_by(holder::checkpoints, std::move(made));
 }
 
 result<double> parse_seconds(const std::string& word) {

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <concepts>
 #include <limits>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -41,16 +40,14 @@ struct place : Get {
 /// Returns the place of a member of the options, of a part of them, or of a member of a part.
 template <class Part, class Value, class... Inner>
 auto at(Value Part::*member, Inner... inner) {
-  if constexpr (std::same_as<Part, run_options>)
-    return place{[=](auto& x) -> auto& {return ((x.*member).*....*inner);
-}
-, holder::run
-}; // namespace troupe
-else return place{[=](auto& x) -> auto& {return (((x.*part_of<Part>().first).*member).*....*inner);
-}
-, part_of<Part>().second
-}
-;
+  if constexpr (std::same_as<Part, run_options>) {
+    auto get = [=](auto& x) -> auto& { return ((x.*member).*....*inner); };
+    return place{std::move(get), holder::run};
+  } else {
+    constexpr auto part = part_of<Part>();
+    auto get = [=](auto& x) -> auto& { return (((x.*part.first).*member).*....*inner); };
+    return place{std::move(get), part.second};
+  }
 }
 
 template <class Place>

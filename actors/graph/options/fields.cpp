@@ -16,10 +16,12 @@ namespace {
 using rows = std::vector<field>;
 
 std::vector<role> to(auto... readers) { return {readers...}; }
+std::vector<role> to_all() { return to(role::coordinator, role::server, role::worker); }
 
 rows nodes() {
   return {
-    field{"--workers", number(at(&workers::count), 1, 1024), "Workers of the job", "workers::count"}
+    field{"--workers", number(at(&workers::count), 1, 1024), "Workers of the job", "workers::count",
+          to(role::worker)}
       .but({.is_identity = true}), // They are the slots of a bsp clock.
     {"--servers", number(at(&servers::count), 1, 256), "Servers of the job", "servers::count"},
     {"--replicas", number(at(&servers::replicas), 1, 16),
@@ -93,27 +95,29 @@ rows work() {
 rows traffic() {
   return {
     {"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
-     "MiB of a process's pushes that are not answered yet; later pushes wait",
-     "workers::push_memory_mib", to(role::coordinator, role::server)},
+     "asp, ssp: MiB of a process's pushes that are not answered yet; later pushes wait",
+     "workers::push_memory_mib", to_all()},
     {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
      "asp, ssp: waiting pushes that a server applies in one pass over memory",
      "servers::apply_batch", to(role::server)},
     {"--pull-ahead", number(at(&workers::ahead), 0, 2),
      "asp, hogwild: batches whose values a worker pulls while it computes another",
-     "workers::ahead"},
+     "workers::ahead", to(role::worker)},
     {"--workers-per-process", number(at(&workers::per_process), 1, workers_per_process_max),
      "Workers of a process, which adds up their pushes and pulls once for all",
-     "workers::per_process"},
+     "workers::per_process", to(role::worker)},
     {"--reduce-wait", number(at(&reduce::wait), 0, 5000),
      "With --workers-per-process: milliseconds that a sum waits for more workers; a later push is "
      "in the next sum",
      "reduce::wait"},
     {"--delta-pulls", flag(at(&workers::delta_pulls), true),
      "Pull only the blocks of dense tables that changed since the last pull; costs each worker one "
-     "more copy of the values"},
+     "more copy of the values",
+     "", to(role::worker)},
     {"--reads", text(at(&servers::reads), parse_read_target),
      "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
-     "in one request with a push; any: all replicas in turn, which relieves heads"},
+     "in one request with a push; any: all replicas in turn, which relieves heads",
+     "", to(role::worker)},
     {"--verify-replicas", number(at(&servers::verify_replicas), 0, 1'000'000'000),
      "With --replicas: compare the values of replicas each N versions, and end the job if they "
      "differ; 0: never. Finds server functions that read more than their arguments",
@@ -154,15 +158,18 @@ rows hosts() {
      "options as there; where --sync, --lr and the like differ, those there count"},
     {"--here", here_kind(),
      "Servers and workers that run on this host, by role or node, such as worker:2,server:1 or "
-     "learners:2,model:1 (default: all)"},
+     "learners:2,model:1 (default: all)",
+     "", to(role::worker)},
     {"--coordinator-store", text(at(&run_options::etcd), storage::parse_etcd_url, url_of),
      "etcd://HOST:PORT[,HOST:PORT...][/JOB]: the coordinator's state is kept there under the job's "
-     "name, and its process leads by a lease (default: beside the checkpoints)"},
+     "name, and its process leads by a lease (default: beside the checkpoints)",
+     "", to(role::coordinator)},
     {"--standbys", number(at(&run_options::standbys), 0, 8),
      "With --coordinator-store: coordinator processes that wait to take over"},
     {"--tls", path(at(&run_options::tls_directory)),
      "Directory of certificates (troupe certs --help): links between hosts are encrypted, and each "
-     "end proves its role"},
+     "end proves its role",
+     "", to_all()},
     {"--allow-plaintext-on-network", flag(at(&run_options::plaintext_on_network), true),
      "Let --listen and --join do without --tls: anyone on the network can then read and change the "
      "job"},
@@ -184,7 +191,7 @@ rows slow_workers() {
   return {
     {"--backup-workers", number(at(&workers::backups), 0, 1024),
      "bsp: extra workers, which compute the slowest workers' batches again; the first copy counts",
-     "workers::backups"},
+     "workers::backups", to(role::worker)},
     field{"--stragglers", measure_kind(),
           "The strongest measure against a worker much slower than others: off, warn, rebalance "
           "(less work), demote (its updates are not waited for), evict (for a while)",
@@ -244,12 +251,14 @@ rows faults_on_purpose() {
   return {
     {"--slow", slow_kind(),
      "WORKER:MS: a straggler, that much slower in each step (repeatable). WORKER: its index, or "
-     "the name of its node and the index, such as learners:0:16"},
+     "the name of its node and the index, such as learners:0:16",
+     "", to(role::worker)},
     {"--kill", kills_kind(),
      "NAME:INDEX@SECONDS: SIGKILL to a process that many seconds into training (repeatable). NAME: "
      "a role (worker, server, coordinator) or a node of the graph"},
     {"--no-key-cache", flag(at(&run_options::key_cache), false),
-     "Send the keys of sparse rows with each request, also those that the server was sent before"},
+     "Send the keys of sparse rows with each request, also those that the server was sent before",
+     "", to_all()},
     {"--straggler-time-scale", number(at(&workers::straggler_time_scale), 1, 20),
      "Divide the times of the rules for stragglers by this", "workers::straggler_time_scale",
      to(role::coordinator)},
@@ -260,7 +269,8 @@ rows recording() {
   return {
     {"--record", path(at(&run_options::record_directory)),
      "Write down in this directory in which order each shard applies which pushes, and which "
-     "values they were computed from: 64 bytes a push and replica"},
+     "values they were computed from: 64 bytes a push and replica",
+     "", to(role::server, role::worker)},
     field{"--replay", path(at(&run_options::replay_directory)),
           "Compute a recorded run again, in this process; needs the same data and model, the rest "
           "is in the record"}
@@ -342,6 +352,17 @@ field_texts texts_for(role reader, const run_options& from, const field_table& t
   return texts;
 }
 
+/// Takes what field_kind::print returned. An empty text means a value that is absent.
+static result<void> take_text(const field& row, const std::string& text, run_options& into) {
+  if (!row.kind.repeats)
+    return text.empty() ? result<void>{} : row.kind.take(text, into);
+  for (const auto word : text | std::views::split(',')) {
+    if (auto taken = row.kind.take({word.begin(), word.end()}, into); !taken)
+      return taken;
+  }
+  return {};
+}
+
 result<void> take_texts(role reader, const field_texts& texts, run_options& into,
                         const field_table& table) {
   const auto read = read_by(reader, table);
@@ -349,7 +370,7 @@ result<void> take_texts(role reader, const field_texts& texts, run_options& into
     const auto found = texts.find(row.option);
     if (found == texts.end())
       return {errc::malformed, "there is no " + row.option};
-    if (auto taken = row.kind.take(found->second, into); !taken)
+    if (auto taken = take_text(row, found->second, into); !taken)
       return {errc::malformed, row.option + ": " + taken.error().text};
   }
   if (texts.size() != read.size())

@@ -24,15 +24,6 @@ public:
     return CLI::detail::find_and_replace(text, "\n\n\n", "\n\n"); // CLI11 leaves more.
   }
 
-  /// Returns the name that an option has today: the names behind it are older ones that still work.
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    const auto& long_names = option->get_lnames();
-    if (is_positional || long_names.empty())
-      return CLI::Formatter::make_option_name(option, is_positional);
-    const auto& short_names = option->get_snames();
-    return (short_names.empty() ? "" : "-" + short_names.front() + ",") + "--" + long_names.front();
-  }
-
   std::string make_option_desc(const CLI::Option* option) const override {
     return wrapped(option->get_description());
   }

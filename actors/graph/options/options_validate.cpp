@@ -1,7 +1,5 @@
 // Checks which options fit together, and whether the files of a run's end can be written.
-#include "actors/graph/options/compression.hpp"
 #include "actors/graph/options/options.hpp"
-#include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_rules.hpp"
 #include "actors/protocol/coordinator/membership.hpp"
 #include "actors/transport/streams/socket_address.hpp"
@@ -14,8 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <ranges>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -28,20 +26,18 @@ result<void> wrong(std::string text) { return {errc::invalid_argument, std::move
 
 // Requires encryption on a network, unless an option explicitly allows plain text.
 result<void> check_encryption(const run_options& options) {
-  const auto leaves_host = [](const std::optional<endpoint>& where) {
-    return where && !is_loopback(*where);
-  };
   if (options.tls_directory && options.plaintext_on_network)
-    return {errc::invalid_argument, "--tls and --allow-plaintext-on-network: choose one"};
-  if (options.tls_directory || options.plaintext_on_network
-      || (!leaves_host(options.listen) && !leaves_host(options.join)))
+    return wrong("--tls and --allow-plaintext-on-network: choose one");
+  if (options.tls_directory || options.plaintext_on_network)
     return {};
-  const bool listens = leaves_host(options.listen);
-  return {errc::invalid_argument,
-          std::string{listens ? "--listen " : "--join "}
-            + to_string(listens ? *options.listen : *options.join)
-            + " needs --tls DIR (troupe certs makes it), or --allow-plaintext-on-network where "
-              "everyone on the network may read and change the job"};
+  for (const auto& [option, where] :
+       {std::pair{"--listen", options.listen}, std::pair{"--join", options.join}})
+    if (where && !is_loopback(*where))
+      return wrong(fmt::format(
+        "{} {} needs --tls DIR (troupe certs makes it), or --allow-plaintext-on-network "
+        "where everyone on the network may read and change the job",
+        option, to_string(*where)));
+  return {};
 }
 
 /// Returns the full name of the file behind a path and its links. The file need not exist yet.
@@ -106,10 +102,9 @@ std::string way_of(const run_options& options) {
 
 /// Checks that none of some options, separated by spaces, was given.
 result<void> check_absent(const run_options& options, const refused_options& refused) {
-  for (auto rest = refused.options; !rest.empty();) {
-    const auto name = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-    if (options.given.contains(std::string{name}))
+  for (const auto word : refused.options | std::views::split(' ')) {
+    const std::string name{word.begin(), word.end()};
+    if (options.given.contains(name))
       return wrong(fmt::format("{} {}: leave out {}", way_of(options), refused.why, name));
   }
   return {};
@@ -152,6 +147,59 @@ result<void> check_places(const run_options& options) {
                    : "--resume needs --run-dir DIR or --checkpoint DIR to continue from");
   if (options.resume && options.import_file)
     return wrong("--resume and --import both say where to start: choose one");
+  return {};
+}
+
+result<void> check_stragglers(const run_options& options) {
+  const auto& workers = options.workers;
+  if (workers.backups > 0 && !options.sync.traits().clock_updates)
+    return wrong("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
+                 + " no update waits for all workers");
+  if (workers.backups > workers.count)
+    return wrong(fmt::format("--backup-workers must be at most --workers ({}), not {}",
+                             workers.count, workers.backups));
+  const auto possible = strongest_possible(options);
+  if (!options.given.contains("--stragglers") || !workers.stragglers
+      || *workers.stragglers <= possible)
+    return {};
+  return possible == straggler_measure::warned
+           ? wrong("--sync " + to_string(options.sync)
+                   + " would not notice that a batch is done twice: use --stragglers warn or off")
+           : wrong(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}
+                   + " cannot start a worker again: use --stragglers demote");
+}
+
+result<void> check_recording(const run_options& options) {
+  if (options.replay_seconds && options.compare_file)
+    return wrong("--until stops within the run, and --compare needs its end: leave one out");
+  if (options.replay_directory && is_simulated(options))
+    return wrong("--replay computes a record again, in its own order: leave out --simulate");
+  if (!options.record_directory)
+    return {};
+  if (is_one_memory(options))
+    return wrong("--sync " + to_string(options.sync)
+                 + " applies in no order that could be recorded: leave out --record");
+  if (options.resume || options.import_file)
+    return wrong("--record begins with the initial values: leave out --resume and --import");
+  return {};
+}
+
+result<void> check_compression(const run_options& options) {
+  const std::string name = !options.codec.pushes.empty()          ? "--compress"
+                           : options.codec.pulls != encoding::f32 ? "--compress-pulls"
+                                                                  : "";
+  if (name.empty())
+    return {};
+  if (is_one_memory(options))
+    return wrong("--sync " + to_string(options.sync)
+                 + " writes values in place and sends nothing: leave out " + name);
+  if (options.record_directory)
+    return wrong("--record knows the values that were pulled, not what a worker's compression made "
+                 "of them: leave out "
+                 + name);
+  if (options.replay_directory)
+    return wrong("--replay computes what was recorded, and that was not compressed: leave out "
+                 + name);
   return {};
 }
 
@@ -239,8 +287,8 @@ result<void> check_nodes(const run_options& options) {
 } // namespace
 
 result<void> validate_without_graph(const run_options& options) {
-  for (auto* const check : {check_misfits, check_places, validate_stragglers, validate_recording,
-                            validate_compression, check_encryption})
+  for (auto* const check : {check_misfits, check_places, check_stragglers, check_recording,
+                            check_compression, check_encryption})
     if (auto fine = check(options); !fine)
       return fine;
   return {};
@@ -255,14 +303,12 @@ result<void> validate(const run_options& options) {
 
 result<void> check_outputs(const run_options& options, const std::vector<std::string>& inputs) {
   std::vector<std::pair<std::string, std::filesystem::path>> outputs;
-  if (options.report_file)
-    outputs.emplace_back("--report", *options.report_file);
-  if (options.events_file)
-    outputs.emplace_back("--events", *options.events_file);
-  if (options.export_file)
-    outputs.emplace_back("--export", *options.export_file);
-  if (options.checkpoint_directory)
-    outputs.emplace_back("--checkpoint", *options.checkpoint_directory);
+  for (const auto& [option, file] : {std::pair{"--report", options.report_file},
+                                     {"--events", options.events_file},
+                                     {"--export", options.export_file},
+                                     {"--checkpoint", options.checkpoint_directory}})
+    if (file)
+      outputs.emplace_back(option, *file);
   auto read = inputs;
   if (options.import_file)
     read.push_back(*options.import_file);

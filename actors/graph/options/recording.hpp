@@ -1,4 +1,4 @@
-// Checks the options --record and --replay of every program, and begins a trace.
+// Begins the trace of --record, and makes the options of servers and workers for it.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -11,9 +11,6 @@
 #include <optional>
 
 namespace troupe {
-
-/// Checks that they fit the other options. Errors: invalid_argument.
-result<void> validate_recording(const run_options& options);
 
 /// Makes the directory of --record, if that was given, before the first process starts.
 /// Errors: io_failed, in_use, invalid_argument (a job that could not be replayed).

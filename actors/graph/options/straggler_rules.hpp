@@ -1,4 +1,4 @@
-// Checks the options for slow workers, and makes the coordinator's rules from them.
+// Makes the coordinator's rules for slow workers from the options.
 #pragma once
 
 #include "actors/graph/options/options.hpp"
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// Checks these options. Errors: invalid_argument.
-result<void> validate_stragglers(const run_options& options);
+/// Returns the strongest measure that keeps the guarantees of the mode.
+straggler_measure strongest_possible(const run_options& options);
 
 /// Returns the coordinator's rules; nullopt: workers' speeds are not compared.
 std::optional<straggler_options> straggler_rules(const run_options& options);

@@ -37,12 +37,6 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-bool take_number(std::string_view& line, std::uint32_t& number) {
-  const auto taken = number_from<std::uint32_t>(take_word(line));
-  number = taken.value_or(0);
-  return taken.has_value();
-}
-
 /// Returns the line of a kind: 0 for a notice, else the kind of the word plus 1.
 std::string line_of(process_name from, int kind, std::string_view topic, const std::string& text) {
   return fmt::format("{} {} {} {} {}\n", static_cast<int>(from.role), from.index, kind,
@@ -51,17 +45,17 @@ std::string line_of(process_name from, int kind, std::string_view topic, const s
 }
 
 std::optional<told> parse_line(std::string_view line) {
-  std::uint32_t as = 0, kind = 0;
-  process_name from;
-  if (!take_number(line, as) || !take_number(line, from.index) || !take_number(line, kind)
-      || !started_role(as) || kind > static_cast<unsigned>(word_kind_max) + 1)
-    return std::nullopt;
-  from.role = *started_role(as);
+  const auto take_number = [&] { return number_from<std::uint32_t>(take_word(line)); };
+  const auto as = take_number();
+  const auto index = take_number();
+  const auto kind = take_number();
   const auto topic = take_word(line);
-  if (topic.empty())
+  if (!as || !started_role(*as) || !index || !kind
+      || *kind > static_cast<unsigned>(word_kind_max) + 1 || topic.empty())
     return std::nullopt;
-  if (kind > 0)
-    return process_word{from, static_cast<word_kind>(kind - 1), std::string{line}};
+  const process_name from{*started_role(*as), *index};
+  if (*kind > 0)
+    return process_word{from, static_cast<word_kind>(*kind - 1), std::string{line}};
   return notice{log_level::warn, topic == no_topic ? "" : std::string{topic}, to_string(from),
                 std::string{line}};
 }

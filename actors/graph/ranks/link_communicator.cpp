@@ -1,5 +1,6 @@
 #include "actors/graph/ranks/link_communicator.hpp"
 
+#include "actors/graph/ranks/bucket_flow.hpp"
 #include "actors/graph/ranks/rendezvous.hpp"
 #include "actors/protocol/process_name.hpp"
 #include "kernels/schedules/strategies.hpp"
@@ -76,16 +77,31 @@ struct part_messages {
   std::map<std::uint32_t, piece> inbox{};           ///< By step: chunks that wait to be taken.
 };
 
-} // namespace
-
-class link_communicator::state {
+class link_communicator final : public kernels::communicator {
 public:
-  state(const hello& self, const link_communicator_options& options, std::size_t ranks)
+  link_communicator(const hello& self, const link_communicator_options& options, std::size_t ranks)
       : options_(options), meeting_(self.from.index, static_cast<std::uint32_t>(ranks)),
         parted_(ranks), links_(self, events(), options.links) {}
 
-  std::uint32_t rank() const { return meeting_.rank(); }
-  std::uint32_t ranks() const { return meeting_.ranks(); }
+  /// Waits until the others need no more chunks of this rank. They may still be adding up a sum
+  /// that this rank has finished, and unread bytes in a link are lost with the link.
+  ~link_communicator() override {
+    std::unique_lock lock{mutex_};
+    if (formed_ && !failed_ && !adding()) {
+      tell_all(farewell);
+      news_.wait_for(lock, options_.parting, [this] {
+        for (std::uint32_t other = 0; other < ranks(); ++other)
+          if (meeting_.link_to(other) && !parted_[other])
+            return false;
+        return true;
+      });
+    }
+    lock.unlock();
+    links_.stop();
+  }
+
+  std::uint32_t rank() const override { return meeting_.rank(); }
+  std::uint32_t ranks() const override { return meeting_.ranks(); }
 
   // -- forming --
 
@@ -124,31 +140,27 @@ public:
 
   // -- sums --
 
-  void begin(std::span<const sum_part> parts) {
-    const std::lock_guard lock{mutex_};
-    assert(parts_.empty());
-    ++sum_;
-    fingerprint_ = 0;
-    for (const auto& part : parts) {
-      parts_.push_back({part, std::make_shared<departures>(part.plan->chunks)});
-      fingerprint_ = (fingerprint_ * 31) ^ part.plan->fingerprint;
+  void begin(std::span<const std::span<float>> parts) override {
+    std::vector<sum_part> planned;
+    for (const auto part : parts) {
+      auto& plan = plans_[part.size()];
+      if (plan.steps.empty())
+        plan = plan_of_rank(schedule_for_links(ranks(), part.size_bytes()), rank());
+      planned.push_back({&plan, part});
     }
-    flow_ = bucket_flow{parts, numbers_on_way_max};
-    for (auto& early : std::exchange(early_, {}))
-      take_in(early.from, std::move(early.item));
-    for (std::uint32_t other = 0; other < ranks(); ++other)
-      note_parting(other);
+    begin_planned(planned);
   }
 
-  void ready(std::uint32_t part) {
+  /// The transport's thread goes on with the sum.
+  void ready(std::uint32_t part) override {
     {
       const std::lock_guard lock{mutex_};
       flow_.ready(part);
     }
-    links_.wake(); // The transport's thread goes on with the sum.
+    links_.wake();
   }
 
-  result<void> finish() {
+  result<void> finish() override {
     auto until = clock::now() + options_.deadline;
     auto seen = moves_.load();
     std::unique_lock lock{mutex_};
@@ -174,27 +186,19 @@ public:
     if (!failed_)
       return {};
     lock.unlock();
-    stop(); // The caller may free its numbers, and messages may still read them.
+    links_.stop(); // The caller may free its numbers, and messages may still read them.
     return *failed_;
   }
 
-  void stop() { links_.stop(); }
+  result<void> carry_out(const kernels::schedule& plan, std::span<float> numbers) override {
+    const auto own = plan_of_rank(plan, rank());
+    const std::array whole{sum_part{&own, numbers}};
+    begin_planned(whole);
+    return finish();
+  }
 
-  /// Stops once the others need no more chunks of this rank. They may still be adding up a sum that
-  /// this rank has finished, and unread bytes in a link are lost with the link.
-  void part() {
-    std::unique_lock lock{mutex_};
-    if (!failed_ && !adding()) {
-      tell_all(farewell);
-      news_.wait_for(lock, options_.parting, [this] {
-        for (std::uint32_t other = 0; other < ranks(); ++other)
-          if (meeting_.link_to(other) && !parted_[other])
-            return false;
-        return true;
-      });
-    }
-    lock.unlock();
-    stop();
+  result<void> broadcast(std::uint32_t root, std::span<float> numbers) override {
+    return carry_out(broadcast_for_links(ranks(), root, numbers.size_bytes()), numbers);
   }
 
 private:
@@ -202,6 +206,22 @@ private:
     std::uint32_t from;
     request_message item;
   };
+
+  void begin_planned(std::span<const sum_part> parts) {
+    const std::lock_guard lock{mutex_};
+    assert(parts_.empty());
+    ++sum_;
+    fingerprint_ = 0;
+    for (const auto& part : parts) {
+      parts_.push_back({part, std::make_shared<departures>(part.plan->chunks)});
+      fingerprint_ = (fingerprint_ * 31) ^ part.plan->fingerprint;
+    }
+    flow_ = bucket_flow{parts, numbers_on_way_max};
+    for (auto& early : std::exchange(early_, {}))
+      take_in(early.from, std::move(early.item));
+    for (std::uint32_t other = 0; other < ranks(); ++other)
+      note_parting(other);
+  }
 
   link_events events() {
     link_events made;
@@ -428,8 +448,9 @@ private:
   bool formed_ = false;
 
   std::uint32_t sum_ = 0;
-  std::uint64_t fingerprint_ = 0;    ///< Fingerprint of the sum's schedules.
-  std::vector<part_messages> parts_; ///< Parts of the sum.
+  std::uint64_t fingerprint_ = 0;          ///< Fingerprint of the sum's schedules.
+  std::map<std::size_t, flow_plan> plans_; ///< By the count of numbers, for begin().
+  std::vector<part_messages> parts_;       ///< Parts of the sum.
   bucket_flow flow_;
   std::vector<early_item> early_; ///< Messages of later sums.
   std::optional<failure> failed_;
@@ -438,58 +459,16 @@ private:
   transport links_; ///< Last: its thread uses all other members.
 };
 
-result<std::unique_ptr<link_communicator>>
-link_communicator::form(const hello& self, const std::vector<endpoint>& addresses, int listener,
-                        const link_communicator_options& options) {
+} // namespace
+
+result<std::unique_ptr<kernels::communicator>>
+form_link_communicator(const hello& self, const std::vector<endpoint>& addresses, int listener,
+                       const link_communicator_options& options) {
   assert(self.from.index < addresses.size());
-  auto made = std::make_unique<state>(self, options, addresses.size());
-  if (auto formed = made->form(addresses, listener); !formed) {
-    made->stop();
+  auto made = std::make_unique<link_communicator>(self, options, addresses.size());
+  if (auto formed = made->form(addresses, listener); !formed)
     return formed.error();
-  }
-  return std::unique_ptr<link_communicator>{new link_communicator{std::move(made)}};
-}
-
-link_communicator::link_communicator(std::unique_ptr<state> made) : state_(std::move(made)) {}
-
-link_communicator::~link_communicator() { state_->part(); }
-
-std::uint32_t link_communicator::rank() const { return state_->rank(); }
-
-std::uint32_t link_communicator::ranks() const { return state_->ranks(); }
-
-result<void> link_communicator::sum(const flow_plan& plan, std::span<float> numbers) {
-  const std::array whole{sum_part{&plan, numbers}};
-  begin(whole);
-  return finish();
-}
-
-void link_communicator::begin(std::span<const sum_part> parts) { state_->begin(parts); }
-
-void link_communicator::begin(std::span<const std::span<float>> parts) {
-  std::vector<sum_part> planned;
-  for (const auto part : parts) {
-    auto found = plans_.find(part.size());
-    if (found == plans_.end())
-      found = plans_
-                .emplace(part.size(),
-                         plan_of_rank(schedule_for_links(ranks(), part.size_bytes()), rank()))
-                .first;
-    planned.push_back({&found->second, part});
-  }
-  begin(planned);
-}
-
-void link_communicator::ready(std::uint32_t part) { state_->ready(part); }
-
-result<void> link_communicator::finish() { return state_->finish(); }
-
-result<void> link_communicator::carry_out(const kernels::schedule& plan, std::span<float> numbers) {
-  return sum(plan_of_rank(plan, rank()), numbers);
-}
-
-result<void> link_communicator::broadcast(std::uint32_t root, std::span<float> numbers) {
-  return carry_out(broadcast_for_links(ranks(), root, numbers.size_bytes()), numbers);
+  return std::unique_ptr<kernels::communicator>{std::move(made)};
 }
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {

@@ -1,21 +1,16 @@
 // Adds up numbers over a communicator's ranks, by a schedule. Ranks are processes that
 // are connected by links. A launcher runs them on one host, and takes links only where
-// shared memory cannot be had. Each calls sum() with a buffer of its own, as in
-// kernels::team_member.
+// shared memory cannot be had.
 //
 // A chunk travels as a push, so the frames, the arena and the checks of the data path serve it
 // unchanged. It is sent from the buffer itself, and added to the receiver's buffer from the memory
 // where it arrived. The transport's thread adds each chunk and sends the chunks that follow. The
-// caller waits meanwhile, or computes the rest of its numbers. A sum may have several parts. A part
-// flows once the caller has called ready() for it.
-//
-//   begin(parts) ... ready(2) ... ready(1) ... finish()     the first part is the most urgent
+// caller waits meanwhile, or computes the rest of its numbers.
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
 // Determinism:  the schedules fix every bit, whenever parts become ready on any rank.
-// Errors:       a communicator that has failed stays failed. Numbers are then undefined, and no
-//               longer in use once finish() returns the error. A rank whose link is lost ends the
-//               sums of all ranks; a rank that hangs ends them at the deadline.
+// Errors:       a rank whose link is lost ends the sums of all ranks; a rank that hangs ends them
+//               at the deadline.
 // Lifetime:     the destructor ends the links, so that the other ranks notice. Before that it waits
 //               at most options.parting for ranks that still add up sums which this rank has
 //               finished. A sum that was begun and not finished fails; its numbers are then no
@@ -23,7 +18,6 @@
 #pragma once
 
 #include "base/notice.hpp"
-#include "actors/graph/ranks/bucket_flow.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
 #include "base/shared_counter.hpp"
@@ -32,9 +26,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace troupe {
@@ -58,44 +50,16 @@ struct link_communicator_options {
   transport_options links;
 };
 
-/// Thread safety: of one thread.
-class link_communicator final : public kernels::communicator {
-public:
-  /// Forms a communicator with the other ranks: rank r is at addresses[r]. `listener`: a socket
-  /// that listens at this rank's address; taken. `self`: the hello of links, with equal job and
-  /// secret on all ranks; `from.index` is the rank. Blocks for options.forming at most.
-  /// Ranks may begin, give up and begin again at any time; ranks that still form wait for them.
-  /// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
-  /// io_failed, invalid_argument.
-  static result<std::unique_ptr<link_communicator>>
-  form(const hello& self, const std::vector<endpoint>& addresses, int listener,
-       const link_communicator_options& options = {});
-  ~link_communicator() override;
-
-  std::uint32_t rank() const override;
-  std::uint32_t ranks() const override;
-
-  using communicator::sum;
-  /// Errors: peer_lost, timed_out, shape_mismatch (another count or schedule; each names the rank).
-  [[nodiscard]] result<void> sum(const flow_plan& plan, std::span<float> numbers);
-
-  /// Begins a sum of several parts, the most urgent one first. Borrowed, until finish() returns:
-  /// the plans and the numbers.
-  void begin(std::span<const sum_part> parts);
-  /// Goes by schedule_for_links().
-  void begin(std::span<const std::span<float>> parts) override;
-  /// Adds up nothing on the caller's thread.
-  void ready(std::uint32_t part) override;
-  result<void> finish() override;
-  result<void> carry_out(const kernels::schedule& plan, std::span<float> numbers) override;
-  result<void> broadcast(std::uint32_t root, std::span<float> numbers) override;
-
-private:
-  class state;
-  explicit link_communicator(std::unique_ptr<state> made);
-  std::unique_ptr<state> state_;
-  std::map<std::size_t, flow_plan> plans_; ///< By the count of numbers.
-};
+/// Forms a communicator with the other ranks: rank r is at addresses[r]. `listener`: a socket that
+/// listens at this rank's address; taken. `self`: the hello of links, with equal job and secret on
+/// all ranks; `from.index` is the rank. Blocks for options.forming at most.
+/// Ranks may begin, give up and begin again at any time; ranks that still form wait for them.
+/// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
+/// io_failed, invalid_argument. Sums go by schedule_for_links(), and each of their errors names the
+/// rank: peer_lost, timed_out, shape_mismatch (another count or schedule).
+result<std::unique_ptr<kernels::communicator>>
+form_link_communicator(const hello& self, const std::vector<endpoint>& addresses, int listener,
+                       const link_communicator_options& options = {});
 
 /// Returns a sum's schedule for ranks connected by links: a ring, which sends chunks while it adds
 /// others. Below 64 KiB numbers go directly to the rank that adds them.

@@ -36,7 +36,8 @@ public:
       parameters += table.size();
     status_.emplace(
       required(shared_status::create(what_.options.run_directory, job_.workers, parameters)));
-    auto cluster = cluster_file_of(what_);
+    cluster_file cluster;
+    cluster.members = member_plans_of(what_);
     cluster.secret = draw_random();
     cluster.listen_host = "127.0.0.1";
     share_memory(setup);
@@ -72,8 +73,7 @@ public:
     head.stop = report.stop;
     if (report.deaths != deaths_) { // Ranks that wait for a lost one begin again.
       deaths_ = report.deaths;
-      head.losses.fetch_add(1);
-      head.generation.publish(head.losses);
+      head.generation.publish(head.generation.value() + 1);
     }
     const bool is_offered = head.offered != head.taken;
     job_update now;
@@ -114,8 +114,7 @@ public:
   void end() override { children_.kill_all(); }
 
   void complete(run_statistics& statistics) const override {
-    statistics.without_servers(what_.rules().sync_word);
-    statistics.began_with(batches_of(status_->head().begun));
+    statistics.without_servers(what_.rules().sync_word, batches_of(status_->head().begun));
   }
   std::string summary(const run_statistics&) const override {
     const auto& head = status_->head();

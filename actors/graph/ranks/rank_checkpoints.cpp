@@ -14,7 +14,7 @@ rank_checkpoints::rank_checkpoints(const cluster_file& cluster, const checkpoint
                                    shared_status& status, const log_sink& log,
                                    const notice_sink& waits, std::uint64_t clock)
     : cluster_(cluster), period_(period), status_(status), log_(log), waits_(waits),
-      last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
+      last_(storage::last_number(cluster.members.checkpoints)), written_at_(steady_now()),
       written_clock_(clock) {}
 
 bool rank_checkpoints::due(std::uint64_t clock) const {
@@ -33,7 +33,11 @@ void rank_checkpoints::begin(const rank_model& model) {
   writing_ = starting_threads([&] {
     return std::async(std::launch::async,
                       [this, what = std::move(what), images = model.images()]() mutable {
-                        return write(std::move(what), std::move(images));
+                        auto done = write(std::move(what), std::move(images));
+                        const auto text = done ? "" : "no checkpoint: " + done.error().text;
+                        if (waits_)
+                          waits_({log_level::warn, "checkpoint", {}, text});
+                        return done;
                       });
   });
 }
@@ -50,15 +54,7 @@ bool rank_checkpoints::is_busy() const {
 }
 
 result<void> rank_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
-  auto done = try_to_write(std::move(what), std::move(images));
-  if (waits_)
-    waits_({log_level::warn, "checkpoint", {}, done ? "" : "no checkpoint: " + done.error().text});
-  return done;
-}
-
-result<void> rank_checkpoints::try_to_write(storage::manifest what,
-                                            std::vector<partition_image> images) {
-  const auto& directory = cluster_.checkpoint_directory;
+  const auto& directory = cluster_.members.checkpoints;
   if (!writer_) {
     auto opened = storage::checkpoint_writer::open(directory, {0}, {0});
     if (!opened)

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace troupe {
@@ -36,7 +35,6 @@ public:
 
 private:
   bool is_busy() const;
-  result<void> try_to_write(storage::manifest what, std::vector<partition_image> images);
   result<void> write(storage::manifest what, std::vector<partition_image> images);
 
   const cluster_file& cluster_;

@@ -269,13 +269,6 @@ result<void> rank_model::take_state(std::span<const float> state, std::uint64_t 
   return restore(fresh, clock);
 }
 
-std::size_t rank_model::parameters_count() const {
-  std::size_t count = 0;
-  for (const auto& table : job_.tables)
-    count += table.size();
-  return count;
-}
-
 void rank_model::read_parameters(std::span<float> into) const {
   const auto whole = values();
   assert(whole);

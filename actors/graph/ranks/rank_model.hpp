@@ -50,6 +50,7 @@ public:
   static std::size_t sum_floats(const job_spec& job);
 
   const job_spec& job() const { return job_; }
+  const std::vector<partition_id>& partitions() const { return partitions_; }
   /// Returns the number of steps taken, which is the clock of the next gradient.
   std::uint64_t clock() const { return clock_; }
   bool finished() const { return clock_ == clocks_; }
@@ -88,8 +89,7 @@ public:
   std::vector<partition_image> images() const;
   result<void> restore(const std::vector<partition_image>& images, std::uint64_t clock);
 
-  /// Return the number of values of all tables, and copy them, one table after the other.
-  std::size_t parameters_count() const;
+  /// Copies the values of all tables, one table after the other.
   void read_parameters(std::span<float> into) const;
   /// Returns a checksum of all values and states, which is equal if they are equal byte for byte.
   std::uint64_t checksum() const;

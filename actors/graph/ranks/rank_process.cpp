@@ -56,12 +56,9 @@ public:
       : who_(who.self), listener_(who.inherited), cluster_(cluster), status_(std::move(status)),
         log_(voice.log), waits_(voice.waits), works_(voice.works), memory_(memory),
         period_(what.options.servers.checkpoints), notes_(std::make_shared<program_notes>(log_)),
-        model_(cluster.job, trainer_of(what, cluster.job, who.self.index, notes_), who.self.index,
-               room_of(memory, who.self.index), what.functions),
-        line_(status_.line(who.self.index)) {
-    for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
-      addresses_.push_back({"127.0.0.1", status_.line(rank).port});
-  }
+        model_(cluster.members.job, trainer_of(what, cluster.members.job, who.self.index, notes_),
+               who.self.index, room_of(memory, who.self.index), what.functions),
+        line_(status_.line(who.self.index)) {}
 
   result<void> run() {
     begin_line();
@@ -96,7 +93,8 @@ private:
 
   /// Restores the model from the run that is resumed, or from this run if all ranks were lost.
   result<void> restore() {
-    if (!cluster_.resume && status_.head().checkpoint == 0)
+    if (!cluster_.members.resume && !any_from_file(cluster_.members.job)
+        && status_.head().checkpoint == 0)
       return {};
     while (true) {
       const auto newest = status_.head().checkpoint.load();
@@ -108,18 +106,15 @@ private:
   }
 
   result<void> restore_newest() {
-    const auto found = storage::newest_good(cluster_.checkpoint_directory, cluster_.job);
+    const auto found = storage::newest_good(cluster_.members.checkpoints, cluster_.members.job);
     if (!found)
       return found.error();
     if (!found->newest)
       return {errc::damaged,
-              "no checkpoint in " + cluster_.checkpoint_directory.string() + " is usable any more"};
-    std::vector<partition_id> all;
-    for (std::uint32_t i = 0; i < cluster_.job.partitions; ++i)
-      all.push_back({i});
+              "no checkpoint in " + cluster_.members.checkpoints.string() + " is usable any more"};
     const auto& newest = *found->newest;
-    auto images =
-      storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
+    auto images = storage::read(cluster_.members.checkpoints, newest.checkpoint,
+                                cluster_.members.job, model_.partitions());
     if (!images)
       return images.error();
     log_(log_level::info,
@@ -132,7 +127,7 @@ private:
   result<std::unique_ptr<kernels::communicator>> form() {
     line_.training = false;
     while (true) {
-      generation_ = status_.head().losses;
+      generation_ = status_.head().generation.value();
       auto made = memory_ ? form_in_memory() : form_over_links();
       if (made || made.error().code != errc::timed_out)
         return made;
@@ -141,7 +136,7 @@ private:
     }
   }
 
-  bool is_wanted() const { return status_.head().losses == generation_; }
+  bool is_wanted() const { return status_.head().generation.value() == generation_; }
 
   result<std::unique_ptr<kernels::communicator>> form_in_memory() {
     kernels::shared_communicator_options how;
@@ -175,14 +170,15 @@ private:
     how.waits = waits_;
     how.deadline = gradient_max;
     how.wanted = [this] { return is_wanted(); };
-    const hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_,
+    const hello self{wire::protocol_version, fingerprint(cluster_.members.job) + generation_,
                      cluster_.secret, who_};
-    auto made =
-      link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-    if (!made)
-      return made.error();
-    log_(log_level::info, "adds up over links");
-    return std::unique_ptr<kernels::communicator>{*std::move(made)};
+    std::vector<endpoint> addresses;
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+      addresses.push_back({"127.0.0.1", status_.line(rank).port});
+    auto made = form_link_communicator(self, addresses, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+    if (made)
+      log_(log_level::info, "adds up over links");
+    return made;
   }
 
   // -- as a rank of a communicator --
@@ -199,7 +195,7 @@ private:
     return finish();
   }
 
-  std::uint32_t ranks() const { return cluster_.job.workers; }
+  std::uint32_t ranks() const { return cluster_.members.job.workers; }
 
   /// Ranks that lack steps get the state of one that lacks none.
   result<void> agree() {
@@ -223,12 +219,12 @@ private:
   }
 
   result<void> step() {
-    if (auto computed = sum_.compute(*communicator_, status_.head().stop); !computed)
+    if (auto computed = compute_and_add(model_, *communicator_, status_.head().stop); !computed)
       return fail_permanently(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
-    if (auto summed = sum_.finish(*communicator_); !summed)
+    if (auto summed = finish_sum(model_, *communicator_); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -247,7 +243,7 @@ private:
     if (checkpoints_) {
       if (checkpoints_->due(model_.clock()))
         checkpoints_->begin(model_);
-      if (model_.done().value % cluster_.job.batches_per_epoch() == 0)
+      if (model_.done().value % cluster_.members.job.batches_per_epoch() == 0)
         offer(false);
     }
     return {};
@@ -272,7 +268,7 @@ private:
       return false;
     model_.read_parameters(status_.parameters());
     head.last = last;
-    head.epoch = model_.done().value / cluster_.job.batches_per_epoch();
+    head.epoch = model_.done().value / cluster_.members.job.batches_per_epoch();
     head.offered.fetch_add(1);
     return true;
   }
@@ -299,7 +295,7 @@ private:
          fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
     auto& head = status_.head();
     while (!head.done) {
-      if (head.losses != generation_)
+      if (!is_wanted())
         return {errc::peer_lost, "a rank was lost at the end"};
       if (who_.index == 0 && offer(true)) { // Fails while an earlier pass is evaluated.
         head.checksum = checksum;
@@ -327,11 +323,9 @@ private:
   const checkpoint_options period_;
   const std::shared_ptr<program_notes> notes_;
   rank_model model_;
-  rank_sum sum_{model_};
   rank_line& line_;
   heartbeat heartbeat_{line_.heartbeats};
   std::optional<rank_checkpoints> checkpoints_;
-  std::vector<endpoint> addresses_;
   std::unique_ptr<kernels::communicator> communicator_;
   std::uint32_t generation_ = 0;
   divergence divergence_;
@@ -344,7 +338,7 @@ private:
 
 result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
                       const rank_voice& voice) {
-  if (auto differs = graph_difference(cluster.job, what.job); !differs.empty())
+  if (auto differs = graph_difference(cluster.members.job, what.job); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
   auto status = shared_status::open(what.options.run_directory);
   if (!status)

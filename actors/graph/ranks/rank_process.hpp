@@ -6,8 +6,6 @@
 #include "actors/graph/plan.hpp"
 #include "actors/graph/processes/child_command.hpp"
 
-#include <string>
-
 namespace troupe {
 
 /// Trains until the job is done or stopped. Errors: those after which starting this process again

@@ -2,16 +2,16 @@
 
 namespace troupe {
 
-result<void> rank_sum::compute(kernels::communicator& communicator, bool stop) {
-  communicator.begin(model_.parts());
-  return model_.compute(stop, [&](std::uint32_t part) { communicator.ready(part); });
+result<void> compute_and_add(rank_model& model, kernels::communicator& communicator, bool stop) {
+  communicator.begin(model.parts());
+  return model.compute(stop, [&](std::uint32_t part) { communicator.ready(part); });
 }
 
-result<void> rank_sum::finish(kernels::communicator& communicator) {
-  if (auto summed = communicator.finish(); !summed || !model_.spoiled())
+result<void> finish_sum(rank_model& model, kernels::communicator& communicator) {
+  if (auto summed = communicator.finish(); !summed || !model.spoiled())
     return summed;
-  model_.repeat();
-  communicator.begin(model_.parts());
+  model.repeat();
+  communicator.begin(model.parts());
   return communicator.finish();
 }
 

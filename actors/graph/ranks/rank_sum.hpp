@@ -1,7 +1,10 @@
 // Adds up the gradients of a clock over all ranks of training without servers. Each part begins as
 // soon as the rank's own numbers are complete.
 //
-//   compute() -> finish() -> the model's step()
+//   compute_and_add() -> finish_sum() -> the model's step()
+//
+// The model's parts are in use from the first call until the second one returns or the communicator
+// ends.
 #pragma once
 
 #include "actors/graph/ranks/rank_model.hpp"
@@ -10,20 +13,11 @@
 
 namespace troupe {
 
-class rank_sum {
-public:
-  /// Borrowed: the model. Its parts are in use from compute() until finish() returns or the
-  /// communicator ends.
-  explicit rank_sum(rank_model& model) : model_(model) {}
-
-  /// The model's compute(); what is complete of it is added up meanwhile. Errors: as of that.
-  [[nodiscard]] result<void> compute(kernels::communicator& communicator, bool stop);
-  /// Waits for the sums of all ranks, also where a gradient was not finite. Errors: those of
-  /// the communicator.
-  [[nodiscard]] result<void> finish(kernels::communicator& communicator);
-
-private:
-  rank_model& model_;
-};
+/// The model's compute(); what is complete of it is added up meanwhile. Errors: as of that.
+[[nodiscard]] result<void> compute_and_add(rank_model& model, kernels::communicator& communicator,
+                                           bool stop);
+/// Waits for the sums of all ranks, also where a gradient was not finite. Errors: those of the
+/// communicator.
+[[nodiscard]] result<void> finish_sum(rank_model& model, kernels::communicator& communicator);
 
 } // namespace troupe

@@ -1,7 +1,5 @@
 #include "actors/graph/ranks/rendezvous.hpp"
 
-#include <algorithm>
-
 namespace troupe {
 
 rendezvous::rendezvous(std::uint32_t rank, std::uint32_t ranks) : rank_(rank), others_(ranks) {}

@@ -52,8 +52,7 @@ public:
     bool in_memory = false;
     /// Grows with each loss of a process; from the launcher. Ranks come together under one number.
     kernels::shared_counter generation;
-    std::atomic<std::uint32_t> losses{0}; ///< Losses of processes so far.
-    std::atomic<bool> stop{false};        ///< The user asked to end now.
+    std::atomic<bool> stop{false}; ///< The user asked to end now.
     // Rank 0 writes the following, except `taken`.
     std::atomic<std::uint64_t> begun{0};      ///< The clock with which the run began.
     std::atomic<std::uint64_t> checkpoint{0}; ///< The newest committed checkpoint.

@@ -31,29 +31,22 @@ constexpr std::chrono::seconds replay_show_interval{2};
 
 /// Checks that the trainer is that of the run. Rates and other options come from the trace.
 result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
-  const bool same_files =
-    recorded.files_checksum == mine.files_checksum || recorded.files_checksum == 0;
-  bool fits = recorded.name == mine.name && recorded.samples == mine.samples && same_files
-              && recorded.tables.size() == mine.tables.size();
-  for (std::size_t i = 0; fits && i < mine.tables.size(); ++i) {
-    const auto& x = recorded.tables[i];
-    const auto& y = mine.tables[i];
-    fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width
-           && x.values_checksum == y.values_checksum && x.frozen == y.frozen;
-  }
-  if (fits)
-    return {};
-  auto same_otherwise = recorded;
-  same_otherwise.name = mine.name;
-  same_otherwise.samples = mine.samples;
-  same_otherwise.files_checksum = same_files ? recorded.files_checksum : mine.files_checksum;
-  same_otherwise.tables = mine.tables;
-  for (auto& table : same_otherwise.tables)
+  auto expected = recorded;
+  expected.name = mine.name;
+  expected.samples = mine.samples;
+  if (recorded.files_checksum != 0)
+    expected.files_checksum = mine.files_checksum;
+  expected.tables = mine.tables;
+  for (auto& table : expected.tables)
     for (const auto& other : recorded.tables)
-      if (other.name == table.name)
+      if (other.name == table.name) {
         table.optimizer = other.optimizer;
+        table.sync = other.sync;
+      }
+  if (fingerprint(expected) == fingerprint(recorded))
+    return {};
   return {errc::wrong_job,
-          "the record is of another " + storage::job_difference(recorded, same_otherwise)};
+          "the record is of another " + storage::job_difference(recorded, expected)};
 }
 
 result<void> check_files(const run_options& options, const job_spec& job) {

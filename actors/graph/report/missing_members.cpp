@@ -27,9 +27,9 @@ std::optional<std::string> missing_members::look(const progress_snapshot& job, t
     return std::ranges::find(names, known.first) == names.end();
   });
   std::erase_if(names, [&](const auto& name) {
-    return now - since_.try_emplace(name, now).first->second < options_.patience;
+    return now - since_.try_emplace(name, now).first->second < patience;
   });
-  if (names == told_ || (told_at_ && !names.empty() && now - *told_at_ < options_.pause))
+  if (names == told_ || (told_at_ && !names.empty() && now - *told_at_ < pause))
     return std::nullopt;
   told_ = std::move(names);
   if (told_.empty())

@@ -12,13 +12,6 @@
 
 namespace troupe {
 
-struct missing_options {
-  /// A member that is missing for this time is named. A shorter time names ordinary restarts too.
-  std::chrono::milliseconds patience{4000};
-  /// The least time between two lines.
-  std::chrono::milliseconds pause{5000};
-};
-
 /// A plain state machine.
 ///
 /// Invariants:
@@ -26,13 +19,15 @@ struct missing_options {
 /// (2) the same list makes one line, until one member is back or another one is missing.
 class missing_members {
 public:
-  explicit missing_members(missing_options options = {}) : options_(options) {}
+  /// A member that is missing for this time is named. A shorter time names ordinary restarts too.
+  static constexpr std::chrono::milliseconds patience{4000};
+  /// The least time between two lines.
+  static constexpr std::chrono::milliseconds pause{5000};
 
   /// Returns the line that is due.
   std::optional<std::string> look(const progress_snapshot& job, time_point now);
 
 private:
-  missing_options options_;
   std::map<std::string, time_point> since_; ///< The missing members, by name.
   std::vector<std::string> told_;
   std::optional<time_point> told_at_;

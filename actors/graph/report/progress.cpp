@@ -136,8 +136,6 @@ std::vector<std::string> figures(const progress_snapshot& x) {
   all.push_back(fmt::format("epoch {:.2f}/{}", x.epoch, x.epochs));
   if (x.loss)
     all.push_back(fmt::format("loss {:.4f}", *x.loss));
-  if (x.accuracy)
-    all.push_back(text_of(measure{"accuracy", *x.accuracy}));
   for (const auto& each : x.measures)
     all.push_back(text_of(each));
   all.push_back(count_text(x.samples_per_second) + " samples/s");
@@ -190,6 +188,13 @@ std::string without_controls(std::string text) {
 }
 
 } // namespace
+
+std::vector<measure> figures_of(const evaluation& found) {
+  auto all = found.measures;
+  if (found.accuracy)
+    all.insert(all.begin(), {"accuracy", *found.accuracy});
+  return all;
+}
 
 std::string text_of(const measure& what) {
   const bool is_long = std::abs(what.value) >= 1e6;

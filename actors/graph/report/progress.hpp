@@ -37,9 +37,8 @@ struct progress_snapshot {
   std::uint64_t batches = 0;
   double epoch = 0.0; ///< Passes done, with a fraction.
   std::uint64_t epochs = 0;
-  std::optional<double> loss;     ///< Recent mean training loss.
-  std::optional<double> accuracy; ///< Accuracy of the last evaluation.
-  std::vector<measure> measures;  ///< Those of the last evaluation.
+  std::optional<double> loss;    ///< Recent mean training loss.
+  std::vector<measure> measures; ///< figures_of() the last evaluation.
   double samples_per_second = 0.0;
   double bytes_per_second = 0.0; ///< All workers' bytes on links; without links: of values.
   double staleness_mean = 0.0;   ///< In versions.
@@ -50,6 +49,8 @@ struct progress_snapshot {
   bool operator==(const progress_snapshot&) const = default;
 };
 
+/// Returns the accuracy, if there is one, and the measures.
+std::vector<measure> figures_of(const evaluation& found);
 /// Returns "rmse 0.9384".
 std::string text_of(const measure& what);
 

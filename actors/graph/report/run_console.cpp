@@ -1,5 +1,6 @@
 #include "actors/graph/report/run_console.hpp"
 
+#include "actors/graph/report/event_line.hpp"
 #include "actors/graph/report/run_result.hpp"
 #include "base/quote.hpp"
 #include "base/system/resource_limits.hpp"
@@ -40,7 +41,7 @@ void run_console::log_in_run_directory(const run_options& options,
 
 result<void> run_console::log_events(const std::filesystem::path& file,
                                      const std::vector<std::string>& command) {
-  auto opened = event_log::open(file);
+  auto opened = appended_file::open(file);
   if (!opened)
     return opened.error();
   events_.emplace(std::move(*opened));
@@ -72,7 +73,7 @@ void run_console::log_progress(const progress_snapshot& now) {
 void run_console::write_event(const job_event& what, std::chrono::nanoseconds elapsed) {
   if (!events_)
     return;
-  const auto written = events_->write(what, elapsed, std::chrono::system_clock::now());
+  const auto written = events_->write(event_line(what, elapsed, std::chrono::system_clock::now()));
   if (written || std::exchange(lacks_events_, true))
     return;
   const auto line = written.error().text + "; events are missing in this file";
@@ -165,7 +166,7 @@ result<void> leave_report(const run_options& options, const std::vector<std::str
   if (!options.report_file)
     return {};
   const auto json = statistics.to_json(fmt::format("{}", fmt::join(command, " ")));
-  auto written = write_report(*options.report_file, json);
+  auto written = write_outputs({{*options.report_file, json + "\n"}});
   if (!written)
     console.complain(written.error().text);
   return written;

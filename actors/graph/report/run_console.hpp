@@ -3,11 +3,11 @@
 #pragma once
 
 #include "actors/graph/options/options.hpp"
-#include "actors/graph/report/event_log.hpp"
 #include "actors/graph/report/progress.hpp"
 #include "actors/graph/report/run_report.hpp"
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "base/log.hpp"
+#include "base/system/output_file.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -53,8 +53,8 @@ private:
   std::string program_;
   std::optional<progress_display> screen_;
   log_sink log_;
-  std::optional<event_log> events_;
-  bool lacks_events_ = false; ///< A line that could not be written was told.
+  std::optional<appended_file> events_; ///< A full disk, or a pipe that is not read, costs lines.
+  bool lacks_events_ = false;           ///< A line that could not be written was told.
   std::optional<std::chrono::nanoseconds> progress_at_; ///< Time of the last progress event.
   job_phase progress_phase_ = job_phase::gathering;
 };

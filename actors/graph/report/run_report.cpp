@@ -2,10 +2,10 @@
 
 #include "base/quote.hpp"
 
+#include "fmt/format.h"
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace troupe {
@@ -56,10 +56,7 @@ std::string joined(const job_spec& job, Text text) {
     if (std::find(seen.begin(), seen.end(), name) == seen.end())
       seen.push_back(std::move(name));
   }
-  std::string all;
-  for (const std::string& name : seen)
-    all += (all.empty() ? "" : ", ") + name;
-  return all;
+  return fmt::format("{}", fmt::join(seen, ", "));
 }
 
 std::uint64_t samples_of(const job_spec& job, std::uint64_t batches) {
@@ -130,7 +127,7 @@ void run_statistics::observe(const job_status& what, time_point now) {
 }
 
 void run_statistics::note_succession(const member_id& member, time_point now) {
-  process& owner = processes_[{member.role, member.index}];
+  process& owner = processes_[process_of(member)];
   const bool was_seen = owner.last_seen != incarnation_id{};
   if (member.incarnation == incarnation_id{}) {
     if (was_seen && !owner.missing_since)
@@ -157,7 +154,7 @@ void run_statistics::note_departures(const std::vector<server_id>& servers, time
     owner.last_seen = {};
     owner.missing_since.reset();
     for (recovery& open : recoveries_)
-      if (open.role == who.role && open.index == who.index && !open.recovered_at)
+      if (open.who == who && !open.recovered_at)
         open.recovered_at = now;
   }
 }
@@ -165,7 +162,7 @@ void run_statistics::note_departures(const std::vector<server_id>& servers, time
 void run_statistics::account(const member_status& status) {
   const auto [position, is_new] = incarnations_.try_emplace(status.member);
   incarnation& x = position->second;
-  process& owner = processes_[{status.member.role, status.member.index}];
+  process& owner = processes_[process_of(status.member)];
   owner.rss_bytes_max = std::max(owner.rss_bytes_max, status.rss_bytes_max);
   if (is_new && status.member.incarnation != incarnation_id{}) // A default one means absent.
     ++owner.starts;
@@ -186,8 +183,8 @@ void run_statistics::process_died(const member_id& member, time_point killed_at,
                                   time_point detected_at) {
   if (!dead_.insert(member).second)
     return;
-  recoveries_.push_back({member.role, member.index, killed_at, detected_at, std::nullopt, 0});
-  process& owner = processes_[{member.role, member.index}];
+  recoveries_.push_back({process_of(member), killed_at, detected_at, std::nullopt, 0});
+  process& owner = processes_[process_of(member)];
   owner.starts = std::max(owner.starts, 1u);
   if (owner.present == member.incarnation || owner.present == incarnation_id{})
     owner.dead = true;
@@ -205,9 +202,7 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
               || x.server.total(&server_counters::applied) > x.first_active->second);
   const bool is_up = status.state == member_state::active || status.state == member_state::finished;
   for (recovery& open : recoveries_) {
-    if (open.role != status.member.role || open.index != status.member.index)
-      continue;
-    if (open.recovered_at)
+    if (open.who != process_of(status.member) || open.recovered_at)
       continue;
     open.updates_rolled_back = std::max(open.updates_rolled_back, status.updates_rolled_back);
     if (is_up && (is_working || is_over(phase)))
@@ -220,7 +215,7 @@ void run_statistics::coordinator_back(time_point now) {
     if (traits_of(who.role).leads_job)
       owner.dead = false;
   for (recovery& open : recoveries_)
-    if (traits_of(open.role).leads_job && !open.recovered_at)
+    if (traits_of(open.who.role).leads_job && !open.recovered_at)
       open.recovered_at = now;
 }
 
@@ -267,7 +262,7 @@ void run_statistics::note_rate(time_point now) {
   rate_sample sample{now, 0, 0, {}};
   sample.samples = samples_of(job_, batches_done_);
   for (const auto& [member, x] : incarnations_) {
-    sample.process_bytes[{member.role, member.index}] += x.activity();
+    sample.process_bytes[process_of(member)] += x.activity();
     if (member.role == role::worker)
       sample.bytes += x.activity();
   }
@@ -308,19 +303,18 @@ histogram run_statistics::merged(accumulated<Counters> incarnation::*counters,
 }
 
 template <class Value>
-std::optional<Value> run_statistics::last_of(std::optional<Value> loss_point::*which) const {
-  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
-    if ((*point).*which)
-      return (*point).*which;
-  return std::nullopt;
+const loss_point* run_statistics::last_with(std::optional<Value> loss_point::*which) const {
+  const auto found = std::find_if(curve_.rbegin(), curve_.rend(),
+                                  [&](const loss_point& x) { return (x.*which).has_value(); });
+  return found == curve_.rend() ? nullptr : &*found;
 }
 
 std::optional<evaluation_result> run_statistics::last_evaluation() const {
+  const auto* last = last_with(&loss_point::test);
+  if (last == nullptr)
+    return std::nullopt;
   const std::uint64_t per_epoch = std::max<std::uint64_t>(job_.batches_per_epoch(), 1);
-  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
-    if (point->test)
-      return evaluation_result{*point->test, point->batches / per_epoch, job_.epochs};
-  return std::nullopt;
+  return evaluation_result{*last->test, last->batches / per_epoch, job_.epochs};
 }
 
 std::uint64_t run_statistics::samples_done() const {
@@ -339,11 +333,10 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   all.epochs = job_.epochs;
   const std::uint64_t per_epoch = job_.batches_per_epoch();
   all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
-  all.loss = last_of(&loss_point::training_loss);
-  if (const auto test = last_of(&loss_point::test)) {
-    all.accuracy = test->accuracy;
-    all.measures = test->measures;
-  }
+  if (const auto* last = last_with(&loss_point::training_loss))
+    all.loss = last->training_loss;
+  if (const auto* last = last_with(&loss_point::test))
+    all.measures = figures_of(*last->test);
   const histogram staleness = merged(&incarnation::server, &server_counters::staleness_versions);
   all.staleness_mean = staleness.mean();
   all.staleness_max = staleness.max();
@@ -402,16 +395,18 @@ json json_of(const recovery& x, time_point started_at) {
   json recovered;
   if (x.recovered_at)
     recovered = milliseconds(*x.recovered_at - x.killed_at);
-  return {{"role", traits_of(x.role).process},
-          {"index", x.index},
+  return {{"role", traits_of(x.who.role).process},
+          {"index", x.who.index},
           {"at_seconds", seconds(x.killed_at - started_at)},
           {"detected_ms", milliseconds(x.detected_at - x.killed_at)},
           {"recovered_ms", recovered},
           {"updates_rolled_back", x.updates_rolled_back}};
 }
 
-/// Adds the area under the ROC curve and the measures.
-void put_rest(const evaluation& test, json& all) {
+/// Puts the figures of an evaluation but its loss.
+void put(const evaluation& test, json& all) {
+  if (test.accuracy)
+    all["test_accuracy"] = *test.accuracy;
   if (test.auc)
     all["test_auc"] = *test.auc;
   for (const auto& each : test.measures)
@@ -425,18 +420,17 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
   point["seconds"] = seconds(x.at - started_at);
   if (x.training_loss)
     point["train_loss"] = *x.training_loss;
-  if (x.test)
+  if (x.test) {
     point["test_loss"] = x.test->loss;
-  if (x.test && x.test->accuracy)
-    point["test_accuracy"] = *x.test->accuracy;
-  if (x.test)
-    put_rest(*x.test, point);
+    put(*x.test, point);
+  }
   return point;
 }
 
 } // namespace
 
-/// Adds the sums over all processes.
+/// Adds the sums over all processes. A push goes to every chain, and the head of each counts it. So
+/// the counts of heads are divided by the number of chains.
 void run_statistics::put_sums(json& all) const {
   all["staleness_versions"] =
     summary_of(merged(&incarnation::server, &server_counters::staleness_versions));
@@ -460,20 +454,14 @@ void run_statistics::put_sums(json& all) const {
     {"refused",
      divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),
              chains)}};
-
-  std::uint64_t sent = 0, received = 0;
-  for (const auto& [member, x] : incarnations_)
-    if (member.role == role::worker) {
-      sent += x.worker.total(&worker_counters::bytes_sent);
-      received += x.worker.total(&worker_counters::bytes_received);
-    }
-  all["bytes"] = {{"sent", sent}, {"received", received}};
+  all["bytes"] = {{"sent", total(&worker_counters::bytes_sent)},
+                  {"received", total(&worker_counters::bytes_received)}};
   all["wire_bytes"] = {{"sent", total(&worker_counters::wire_bytes_sent)},
                        {"received", total(&worker_counters::wire_bytes_received)}};
   std::map<std::string, std::uint64_t> left_out;
   for (const auto& [member, x] : incarnations_)
     if (const auto count = x.worker.total(&worker_counters::left_out); count > 0)
-      left_out[key_of({member.role, member.index})] += count;
+      left_out[key_of(process_of(member))] += count;
   all["counts"] = notes(false);
   all["lines"] = notes(true);
   all["reducers"] = {{"pushes", total(&worker_counters::pushes_summed)},
@@ -526,10 +514,9 @@ std::string run_statistics::to_json(const std::string& command) const {
 
   all["longest_pause_ms"] = milliseconds(pause_max_);
 
-  const auto test = last_of(&loss_point::test);
-  all["test_accuracy"] = test && test->accuracy ? json(*test->accuracy) : json();
-  if (test)
-    put_rest(*test, all);
+  all["test_accuracy"] = json();
+  if (const auto* last = last_with(&loss_point::test))
+    put(*last->test, all);
   all["loss_curve"] = json::array();
   for (const loss_point& x : curve_)
     all["loss_curve"].push_back(json_of(x, job_, started_at_));

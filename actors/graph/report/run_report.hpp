@@ -26,8 +26,7 @@ namespace troupe {
 
 /// One death and its recovery.
 struct recovery {
-  troupe::role role = {};
-  std::uint32_t index = 0;
+  process_name who;
   time_point killed_at{0};
   time_point detected_at{0};
   std::optional<time_point> recovered_at; ///< Nullopt: not (yet) recovered.
@@ -59,9 +58,11 @@ public:
   explicit run_statistics(const job_spec& job, troupe::node_roles nodes = {});
 
   /// Takes note that the job has no servers, for the report. `sync`: takes the place of its modes.
-  void without_servers(std::string_view sync) { sync_without_servers_ = sync; }
-  /// Without servers: sets the number of batches in the values when this run began.
-  void began_with(std::uint64_t batches) { batches_before_ = batches; }
+  /// `batches_before`: those in the values when this run began.
+  void without_servers(std::string_view sync, std::uint64_t batches_before) {
+    sync_without_servers_ = sync;
+    batches_before_ = batches_before;
+  }
   void job_started(time_point now);
   /// Replaces the job by that of the main host, before the first observe().
   void follow(const job_spec& job) { job_ = job; }
@@ -89,29 +90,7 @@ public:
   /// Returns the counts of trainers, stages and keepers, by name.
   std::map<std::string, std::uint64_t> counts() const;
 
-  /// Returns the report. Keys: command, nodes, sync, optimizer, workers, servers, seed, epochs,
-  /// seconds, samples_per_second, longest_pause_ms, test_accuracy, test_auc (only if it was given),
-  /// the measures of the evaluator, loss_curve, staleness_versions and staleness_clocks {mean, p99,
-  /// max}, pulls, waiting_pulls, pushes {sent, acknowledged, applied, duplicates_dropped, refused},
-  /// bytes {sent, received}, wire_bytes {sent, received}, counts, lines, reducers {pushes, sums,
-  /// device_sums, left_out}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max},
-  /// recoveries, peak_rss_bytes {"server-0": ...}.
-  /// Units: a push goes to every chain, whose head counts it. So the counts of heads (applied,
-  /// duplicates_dropped, their part of refused) are divided by the number of chains. They may be
-  /// fractions if a resend reached only some chains. Without servers, applied are the batches that
-  /// this run brought into the values. pulls are those of each server, by index; waiting_pulls is
-  /// the sum over servers.
-  /// longest_pause_ms is the longest time in training without an acknowledged push, of any worker.
-  /// request_ms are times of the workers' requests; null if none was answered.
-  /// idle_seconds and window_wait_seconds are sums over workers.
-  /// bytes are those of the workers: values, and the keys of pushed rows. wire_bytes are the whole
-  /// frames of their requests and replies on links, 0 without links.
-  /// counts, lines: those of trainers, stages and keepers, by name: a count, or how often the line
-  /// was written.
-  /// reducers: pushes of workers that were added up, the resulting sums, the sums that devices
-  /// made, and the rounds that did not wait for a worker {"worker-2": ...}.
-  /// samples_per_second counts each batch of the job once, over the time of training; seconds is
-  /// from job_started to job_finished.
+  /// Returns the report; docs/reference/report.md has its keys.
   std::string to_json(const std::string& command) const;
 
 private:
@@ -164,7 +143,7 @@ private:
   template <class Counters>
   histogram merged(accumulated<Counters> incarnation::*counters, histogram Counters::*which) const;
   template <class Value>
-  std::optional<Value> last_of(std::optional<Value> loss_point::*which) const;
+  const loss_point* last_with(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
   std::map<std::string, std::uint64_t> notes(bool lines) const;
   std::string node_of(role as) const;

@@ -1,7 +1,6 @@
 #include "actors/graph/report/run_result.hpp"
 
 #include "base/quote.hpp"
-#include "base/system/output_file.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"
@@ -17,10 +16,6 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
   for (std::size_t i = 0; i < job.tables.size(); ++i)
     tensors.push_back({job.tables[i].name, job.tables[i].shape, std::move(parameters[i])});
   return storage::write_tensors(file, tensors);
-}
-
-result<void> write_report(const std::filesystem::path& file, const std::string& json) {
-  return write_outputs({{file, json + "\n"}});
 }
 
 std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {
@@ -45,14 +40,9 @@ job_event end_of_run(int status, const std::optional<failure>& reason) {
 
 std::string text_of(const evaluation& found) {
   std::string text;
-  const auto add = [&](const measure& what) { text += (text.empty() ? "" : ", ") + text_of(what); };
-  if (found.accuracy)
-    add({"accuracy", *found.accuracy});
-  for (const auto& each : found.measures)
-    add(each);
-  if (text.empty())
-    add({"loss", found.loss});
-  return text;
+  for (const auto& each : figures_of(found))
+    text += (text.empty() ? "" : ", ") + text_of(each);
+  return text.empty() ? text_of(measure{"loss", found.loss}) : text;
 }
 
 std::string summary(const run_statistics& statistics) {

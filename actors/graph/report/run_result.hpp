@@ -3,7 +3,6 @@
 
 #include "actors/graph/options/options.hpp"
 #include "actors/graph/report/run_report.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 #include "serialization/job_event.hpp"
@@ -18,9 +17,6 @@ namespace troupe {
 /// Writes the parameters: one array for each table of the job. Errors: io_failed, invalid_argument.
 result<void> export_parameters(const std::filesystem::path& file, const job_spec& job,
                                std::vector<std::vector<float>> parameters);
-
-/// Writes the text of run_statistics::to_json(). Errors: io_failed.
-result<void> write_report(const std::filesystem::path& file, const std::string& json);
 
 /// Returns a text on a stopped run: how to continue it, and the file that was not written.
 /// `checkpoint`: the newest one; 0: none. `exported`: the parameters were exported.

@@ -266,18 +266,25 @@ void coordinator::on_member_lost(const member_id& who, const std::string& why, t
       on_server_lost(who, now, effects); // It may have been a member of an earlier coordinator.
     return;
   }
-  job_event lost{event_kind::server_lost, {{"member", name_of(who)}, {"reason", why}}};
-  if (who.role == role::worker) {
-    lost.kind = event_kind::worker_lost;
-    lost.fields.push_back({"batches", workers_.on_lost({who.index}, now)});
+  const auto tell = [&](event_kind kind, std::vector<event_field> more = {}) {
+    job_event lost{kind, {{"member", name_of(who)}, {"reason", why}}};
+    std::ranges::move(more, std::back_inserter(lost.fields));
+    if (phase_ != job_phase::stopped)
+      notify(std::move(lost), effects);
+  };
+  switch (who.role) {
+  case role::worker:
+    tell(event_kind::worker_lost, {{"batches", workers_.on_lost({who.index}, now)}});
+    break;
+  case role::server:
+    tell(event_kind::server_lost);
+    servers_.erase(who.index);
+    gone_[who.index] = now;
+    on_server_lost(who, now, effects);
+    break;
+  case role::coordinator: // No member of itself.
+  case role::observer: break; // The job loses nothing.
   }
-  if (phase_ != job_phase::stopped)
-    notify(std::move(lost), effects);
-  if (who.role == role::worker)
-    return;
-  servers_.erase(who.index);
-  gone_[who.index] = now;
-  on_server_lost(who, now, effects);
 }
 
 void coordinator::detect_stragglers(time_point now, coordinator_effects& effects) {

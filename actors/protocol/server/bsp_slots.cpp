@@ -61,6 +61,14 @@ std::vector<bsp_slot> bsp_slots::drop_all() {
   return slots;
 }
 
+std::vector<std::pair<request_token, batch_id>> bsp_slots::waits() const {
+  std::vector<std::pair<request_token, batch_id>> all;
+  for (const auto& [batch, slot] : kept_)
+    for (const auto token : slot.waiting)
+      all.emplace_back(token, batch);
+  return all;
+}
+
 bool bsp_slots::holds(request_token token) const {
   for (const auto& [batch, slot] : kept_)
     if (slot.source == token)

@@ -66,6 +66,8 @@ public:
   /// Drops all slots and returns them, in slot order.
   std::vector<bsp_slot> drop_all();
 
+  /// Returns the requests that wait here, each with the batch of its slot.
+  std::vector<std::pair<request_token, batch_id>> waits() const;
   /// Returns whether this token's payload is the one to be summed, and in no entry yet.
   bool holds(request_token token) const;
 

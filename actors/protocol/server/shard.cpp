@@ -599,6 +599,19 @@ bool shard::holds(request_token token) const {
   return slots_.holds(token);
 }
 
+std::vector<std::pair<request_token, std::string>> shard::waits() const {
+  std::vector<std::pair<request_token, std::string>> all;
+  for (std::size_t i = 0; i < pending_.size(); ++i)
+    for (const waiting_push& push : pending_[i].waiting)
+      all.emplace_back(push.token, "waiting for pending entry " + std::to_string(i + 1) + " of "
+                                     + std::to_string(pending_.size()));
+  for (const auto& [token, batch] : slots_.waits())
+    all.emplace_back(token, "waiting with the slot of batch " + std::to_string(batch.value));
+  for (const waiting_pull& pull : waiting_)
+    all.emplace_back(pull.token, awaited(pull));
+  return all;
+}
+
 // -- applied batches --
 
 batch_set shard::batches_applied() const { return applied_.everywhere({job_.batches()}); }

@@ -221,6 +221,8 @@ public:
   bool holds(request_token token) const;
 
   // -- for statuses and checkpoints --
+  /// Returns the pushes and pulls that wait here, and what each waits for.
+  std::vector<std::pair<request_token, std::string>> waits() const;
   /// Returns the batches applied on all partitions and tables.
   batch_set batches_applied() const;
   std::vector<shard_partition> partitions() const;

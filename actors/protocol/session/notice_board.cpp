@@ -45,15 +45,15 @@ void notice_board::forget(const std::string& member) {
 }
 
 bool notice_board::is_due(const entry& of, time_point now) const {
-  return !of.text.empty() && of.text != of.told && now - of.changed_at >= options_.together
-         && (!of.told_at || now - *of.told_at >= options_.pause);
+  return !of.text.empty() && of.text != of.told && now - of.changed_at >= together
+         && (!of.told_at || now - *of.told_at >= pause);
 }
 
 std::vector<std::string> notice_board::lines(time_point now) {
   std::erase_if(told_at_, [&](time_point at) { return now - at >= std::chrono::seconds{1}; });
   std::vector<std::string> all;
   for (const auto& [unused, first] : entries_) {
-    if (told_at_.size() >= options_.rate_max)
+    if (told_at_.size() >= rate_max)
       break;
     if (!is_due(first, now))
       continue;
@@ -68,7 +68,7 @@ std::vector<std::string> notice_board::lines(time_point now) {
       }
     all.push_back(list_of(who) + ": " + text);
     told_at_.push_back(now);
-    assert(told_at_.size() <= options_.rate_max);
+    assert(told_at_.size() <= rate_max);
   }
   return all;
 }

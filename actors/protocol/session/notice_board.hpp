@@ -13,15 +13,6 @@
 
 namespace troupe {
 
-struct notice_board_options {
-  /// Time that a notice waits for others with the same text, which then share its line.
-  std::chrono::milliseconds together{300};
-  /// The least time between two lines on one topic of one member; notices between them are lost.
-  std::chrono::milliseconds pause{5000};
-  /// The most lines in a second, of all members together.
-  std::size_t rate_max = 5;
-};
-
 /// A plain state machine.
 ///
 /// Invariants:
@@ -30,7 +21,12 @@ struct notice_board_options {
 ///     it still holds. Held by: assert in lines().
 class notice_board {
 public:
-  explicit notice_board(notice_board_options options = {}) : options_(options) {}
+  /// Time that a notice waits for others with the same text, which then share its line.
+  static constexpr std::chrono::milliseconds together{300};
+  /// The least time between two lines on one topic of one member; notices between them are lost.
+  static constexpr std::chrono::milliseconds pause{5000};
+  /// The most lines in a second, of all members together.
+  static constexpr std::size_t rate_max = 5;
 
   /// Takes a notice that has a topic.
   void take(const notice& what, time_point now);
@@ -55,7 +51,6 @@ private:
 
   bool is_due(const entry& of, time_point now) const;
 
-  notice_board_options options_;
   std::map<key, entry> entries_;
   std::vector<time_point> told_at_; ///< Lines of the last second.
 };

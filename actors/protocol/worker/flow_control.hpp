@@ -3,9 +3,12 @@
 // refused at the second.
 #pragma once
 
+#include "serialization/job.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace troupe {
 
@@ -19,6 +22,18 @@ struct send_limits {
   /// Name keys that a peer was sent before, instead of sending them again. False: for measuring.
   bool key_cache = true;
 };
+
+/// Returns the limits of a job's workers. In bsp and ssp a pull may wait at a server for other
+/// requests, of its own process too, and in bsp a push may. No limit holds those back. Such workers
+/// have few requests open anyway: they pull for one step at a time, and push a clock at most.
+inline send_limits limits_of(const job_spec& job, send_limits limits) {
+  constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
+  if (has_waiting_pulls(job))
+    limits.window_bytes = unlimited;
+  if (goes_by_clocks(job))
+    limits.memory_bytes = unlimited;
+  return limits;
+}
 
 /// Bytes of requests and of their replies, whole frames.
 struct request_traffic {

@@ -114,8 +114,7 @@ bool request_window::answered(std::uint64_t number, time_point now, window_effec
   return true;
 }
 
-/// A request may wait at the server for others of its clock that wait here for the window. So
-/// requests on the way end first, which lets others leave. Then the requests end that still could
+/// Requests on the way end first, which lets others leave. Then the requests end that still could
 /// not leave.
 void request_window::expire(time_point now, window_effects& effects) {
   expire_if([](const open_request& x) { return x.is_on_the_way; }, now, effects);

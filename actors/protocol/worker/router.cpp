@@ -552,4 +552,25 @@ std::optional<time_point> router::next_tick() const {
   return earliest;
 }
 
+std::vector<std::string> router::waits() const {
+  const auto text = [](const auto& x) { return std::to_string(x.value); };
+  std::vector<std::string> all;
+  for (const auto& [shard, chain] : chains_)
+    for (const auto& [id, part] : chain.open) {
+      std::string line =
+        "part " + text(id) + " of request " + text(part.owner) + " to shard " + text(shard) + ":";
+      if (part.what.push)
+        for (const auto& step : part.what.push->steps())
+          line += " push of batch " + text(step.batch) + " at clock " + std::to_string(step.clock);
+      if (part.what.pull)
+        line += " pull at clock " + std::to_string(part.what.pull->step.clock);
+      line += part.waits             ? ", waiting for an earlier push"
+              : !chain.entry.serving ? ", waiting for a head that serves"
+              : chain.resend_at      ? ", waiting for the pause to end"
+                                     : ", sent in attempt " + std::to_string(chain.attempt);
+      all.push_back(std::move(line));
+    }
+  return all;
+}
+
 } // namespace troupe

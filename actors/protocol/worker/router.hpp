@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -83,6 +84,8 @@ public:
   /// Resends parts whose pause has ended; asks another replica after read_patience.
   void tick(time_point now, router_effects& effects);
   std::optional<time_point> next_tick() const;
+  /// Returns a line for each open part: what it asks for, and what it waits for.
+  std::vector<std::string> waits() const;
 
 private:
   struct open_part {

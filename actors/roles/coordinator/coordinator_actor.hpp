@@ -18,9 +18,9 @@ namespace troupe {
 
 struct coordinator_setup {
   job_spec job;
-  coordinator_options options;
+  coordinator_options options{};
   /// Null: no state is persisted (one process).
-  std::shared_ptr<storage::coordinator_store> store;
+  std::shared_ptr<storage::coordinator_store> store{};
   std::uint64_t last_checkpoint = 0;
   /// Time between two scrubs, each of which reads one committed checkpoint again; 0: no scrubs.
   std::chrono::milliseconds scrub_interval{0};

@@ -22,7 +22,7 @@ struct worker_options {
   member_id self;
   job_spec job;
   std::string host{}; ///< Name of the machine, whose workers may be held back together.
-  step_planner_options step_planner;
+  step_planner_options step_planner{};
   /// Returns time to add to the next step, which makes a straggler for experiments. May be null.
   std::function<std::chrono::nanoseconds()> slowness{};
   /// False: the trainer computes on the scheduler's threads, where it keeps other actors waiting.

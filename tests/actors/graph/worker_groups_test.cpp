@@ -15,7 +15,7 @@ TEST_CASE("each worker has a process of its own where nothing else is asked for"
         == std::vector<process_name>{
           {role::server, 0}, {role::worker, 0}, {role::worker, 1}, {role::worker, 2}});
   const member_id one{role::worker, 1, {70}};
-  CHECK(workers_of(options, one) == std::vector{one});
+  CHECK(members_of(options, one) == std::vector{one});
 }
 
 TEST_CASE("workers share processes in the order of their indices") {
@@ -26,7 +26,7 @@ TEST_CASE("workers share processes in the order of their indices") {
   CHECK(processes_here(options)
         == std::vector<process_name>{
           {role::server, 0}, {role::worker, 0}, {role::worker, 3}, {role::worker, 6}});
-  CHECK(workers_of(options, {role::worker, 3, {70}})
+  CHECK(members_of(options, {role::worker, 3, {70}})
         == std::vector<member_id>{
           {role::worker, 3, {70}}, {role::worker, 4, {71}}, {role::worker, 5, {72}}});
   CHECK(process_of_worker(options, 5) == process_name{role::worker, 3});
@@ -39,7 +39,7 @@ TEST_CASE("a host runs those workers of a group that it was told to run") {
   options.here = {{role::worker, 6}, {role::server, 1}, {role::worker, 5}, {role::worker, 9}};
   CHECK(processes_here(options)
         == std::vector<process_name>{{role::server, 1}, {role::worker, 5}, {role::worker, 9}});
-  CHECK(workers_of(options, {role::worker, 5, {70}})
+  CHECK(members_of(options, {role::worker, 5, {70}})
         == std::vector<member_id>{{role::worker, 5, {70}}, {role::worker, 6, {71}}});
 }
 

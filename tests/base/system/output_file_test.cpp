@@ -237,6 +237,18 @@ TEST_CASE("an open file of the process goes on where it is") {
   CHECK(check_output("/dev/fd/56").error().text.ends_with(": No such file or directory"));
 }
 
+TEST_CASE("a file that cannot be appended to is named") {
+  const folder home;
+  const auto none = appended_file::open(home / "no" / "file");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == errc::io_failed);
+  CHECK(none.error().text.find("no/file") != std::string::npos);
+  auto full = appended_file::open("/dev/full");
+  REQUIRE(full);
+  CHECK(full->write("line\n").error()
+        == failure{errc::io_failed, "cannot write /dev/full: No space left on device"});
+}
+
 TEST_CASE("lines are appended behind a link, and to a pipe as long as it takes them") {
   const folder home;
   home.write("file", "old\n");

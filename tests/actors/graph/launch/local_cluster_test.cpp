@@ -33,9 +33,9 @@ run_result train(run_options options, const gradient_function& what,
   const auto& job = tiny.job;
   std::promise<run_result> end;
   auto coming = end.get_future();
-  auto cluster = local_cluster::start(system, tiny, std::move(checkpoints), std::move(tell));
+  auto cluster = local_cluster::start(system, tiny, tell);
   REQUIRE(cluster);
-  const auto store = cluster->client(system);
+  const auto store = cluster->client();
   system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
   REQUIRE(coming.wait_for(30s) == std::future_status::ready);
   caf::anon_send_exit(store.values, caf::exit_reason::user_shutdown);
@@ -164,7 +164,7 @@ TEST_CASE("a_cluster_that_is_dropped_in_the_middle_ends") {
     caf::actor_system system{config};
     const auto options = options_of({mode, 0});
     const auto tiny = tiny_plan(options, 1'000'000, to_three);
-    auto cluster = local_cluster::start(system, tiny, {}, {});
+    auto cluster = local_cluster::start(system, tiny, {});
     REQUIRE(cluster);
   }
 }

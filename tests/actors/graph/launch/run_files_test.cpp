@@ -38,17 +38,19 @@ job_spec job_of_tables() {
 
 cluster_file sample() {
   cluster_file made;
-  made.job = job_of_tables();
-  made.job.servers = 3;
-  made.job.replicas = 2;
-  made.job.shards = 4;
+  auto& members = made.members;
+  members.job = job_of_tables();
+  members.job.servers = 3;
+  members.job.replicas = 2;
+  members.job.shards = 4;
+  members.checkpoints = "/somewhere/with space";
+  members.fields[role::coordinator].servers.checkpoints = {std::chrono::milliseconds{1234}, 0, 6};
+  members.fields[role::server] = members.fields[role::worker] = {};
+  members.resume = true;
   made.coordinator = {"127.0.0.1", 4000};
   made.secret = ~std::uint64_t{0};
   made.listen_host = "::1";
   made.open_to_others = true;
-  made.checkpoint_directory = "/somewhere/with space";
-  made.for_coordinator.servers.checkpoints = {std::chrono::milliseconds{1234}, 0, 6};
-  made.resume = true;
   return made;
 }
 
@@ -78,14 +80,15 @@ TEST_CASE("a_cluster_file_is_read_as_it_was_written_and_by_its_user_only") {
   CHECK((found.st_mode & 0777) == 0600);
   const auto read = read_cluster_file(folder.path());
   REQUIRE(read);
-  CHECK(read->job == written.job);
+  CHECK(read->members.job == written.members.job);
   CHECK(read->coordinator == written.coordinator);
   CHECK(read->secret == written.secret);
   CHECK(read->listen_host == written.listen_host);
   CHECK(read->open_to_others);
-  CHECK(read->checkpoint_directory == written.checkpoint_directory);
-  CHECK(read->for_coordinator.servers.checkpoints == written.for_coordinator.servers.checkpoints);
-  CHECK(read->resume);
+  CHECK(read->members.checkpoints == written.members.checkpoints);
+  CHECK(read->members.fields.at(role::coordinator).servers.checkpoints
+        == written.members.fields.at(role::coordinator).servers.checkpoints);
+  CHECK(read->members.resume);
 }
 
 TEST_CASE("a_cluster_file_that_is_absent_or_cannot_be_written_is_an_error") {

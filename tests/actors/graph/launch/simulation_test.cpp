@@ -57,9 +57,9 @@ outcome train(run_options options, std::uint64_t seed, const gradient_function& 
   auto coming = end.get_future();
   outcome found;
   {
-    auto cluster = local_cluster::start(in.system, tiny, {}, {}, &in.time);
+    auto cluster = local_cluster::start(in.system, tiny, {}, &in.time);
     REQUIRE(cluster);
-    const auto store = cluster->client(in.system);
+    const auto store = cluster->client();
     in.system.spawn(run_watcher, job, store, cluster->coordinator(), &end);
     while (coming.wait_for(0s) != std::future_status::ready) {
       REQUIRE(in.now() < 60s);
@@ -253,7 +253,7 @@ TEST_CASE("a_simulated_job_may_be_dropped_in_the_middle") {
   simulated_system in;
   const auto options = options_for(consistency_mode::asp);
   const auto tiny = tiny_plan(options, 1'000'000, to_three);
-  const auto cluster = local_cluster::start(in.system, tiny, {}, {}, &in.time);
+  const auto cluster = local_cluster::start(in.system, tiny, {}, &in.time);
   REQUIRE(cluster);
   in.time.pass(500ms);
 }

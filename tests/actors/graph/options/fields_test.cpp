@@ -118,16 +118,17 @@ TEST_CASE("an_option_of_a_row_has_no_effect_if_the_graph_lacks_its_holder_or_set
 TEST_CASE("a_row_reaches_members_that_make_no_graph") {
   const storage::temporary_directory folder;
   const auto table = with_own_row();
-  auto written =
-    cluster_file_of(plan_of(servers{.tables = {table_of("w", 4)}, .shards = 7}, {}), table);
+  cluster_file written;
+  written.members =
+    member_plans_of(plan_of(servers{.tables = {table_of("w", 4)}, .shards = 7}, {}), table);
   REQUIRE(write_cluster_file(folder.path(), written, table));
   const auto read = read_cluster_file(folder.path(), table);
   REQUIRE(read);
-  CHECK(read->for_servers.servers.shards == 7);
-  CHECK(read->for_coordinator.servers.shards == 0);
+  CHECK(read->members.fields.at(role::server).servers.shards == 7);
+  CHECK(read->members.fields.at(role::coordinator).servers.shards == 0);
   // A launcher of another version has other fields.
   CHECK(read_cluster_file(folder.path()).error().code == errc::malformed);
-  written.for_servers.servers.shards = 4;
+  written.members.fields.at(role::server).servers.shards = 4;
   REQUIRE(write_cluster_file(folder.path(), written, table));
   CHECK(read_cluster_file(folder.path(), table).error().code == errc::malformed);
   REQUIRE(write_cluster_file(folder.path(), written));

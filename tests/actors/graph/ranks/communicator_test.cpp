@@ -51,11 +51,7 @@ public:
 
   made_communicator form(std::uint32_t rank, std::uint32_t generation) override {
     const hello self{wire::protocol_version, 1 + generation, 7, {role::worker, rank, {rank + 1}}};
-    auto made =
-      link_communicator::form(self, addresses_, fcntl(listeners_[rank], F_DUPFD_CLOEXEC, 0), {});
-    if (!made)
-      return made.error();
-    return std::unique_ptr<communicator>{*std::move(made)};
+    return form_link_communicator(self, addresses_, fcntl(listeners_[rank], F_DUPFD_CLOEXEC, 0));
   }
 
   std::span<float> numbers(std::uint32_t rank) override { return numbers_[rank]; }

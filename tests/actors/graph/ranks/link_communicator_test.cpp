@@ -44,7 +44,7 @@ struct meeting {
 
   auto form(std::uint32_t rank, const link_communicator_options& options) {
     const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
-    return link_communicator::form(self, addresses, listeners[rank], options);
+    return form_link_communicator(self, addresses, listeners[rank], options);
   }
 
   std::vector<int> listeners;
@@ -91,7 +91,7 @@ TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
             if (plan.staging > 0)
               continue;
             auto buffers = begin_of(ranks, count);
-            const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), buffers[rank]);
+            const auto summed = (*communicator)->carry_out(plan, buffers[rank]);
             if (!summed) {
               wrong[rank] = name + ": " + summed.error().text;
               return;
@@ -119,20 +119,14 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
     on_threads(ranks, [&](std::uint32_t rank) {
       auto communicator = *place.form(rank, options_of(tcp));
       std::mt19937 random{rank};
-      std::vector<flow_plan> plans;
       std::vector<kernels::schedule> schedules;
       for (const auto count : counts)
         schedules.push_back(schedule_for_links(ranks, count * sizeof(float)));
-      for (const auto& each : schedules)
-        plans.push_back(plan_of_rank(each, rank));
       for (int round = 0; round < 10; ++round) {
         numbers buffers;
         for (const auto count : counts)
           buffers.emplace_back(count, std::numeric_limits<float>::quiet_NaN());
-        std::vector<sum_part> parts;
-        for (std::size_t i = 0; i < counts.size(); ++i)
-          parts.push_back({&plans[i], buffers[i]});
-        communicator->begin(parts);
+        communicator->begin(std::vector<std::span<float>>{buffers.begin(), buffers.end()});
         // Part 0 is left for finish(). Other ranks have other parts ready, or none.
         for (auto part = static_cast<std::uint32_t>(counts.size()); part-- > 0;) {
           buffers[part] = begin_of(ranks, counts[part])[rank];
@@ -165,11 +159,10 @@ TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
   options.links.silence_timeout = 1h; // Signs of life would wake the links' thread by chance.
   on_threads(2, [&](std::uint32_t rank) {
     auto communicator = *place.form(rank, options);
-    const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
     for (int round = 0; round < 5; ++round) { // Other events may wake it in the first rounds.
       std::vector<float> first{rank == 0 ? 5.0f : 0.0f};
       std::vector<float> late{rank == 0 ? 1.0f : 10.0f};
-      const std::array parts{sum_part{&plan, first}, sum_part{&plan, late}};
+      const std::array parts{std::span{first}, std::span{late}};
       communicator->begin(parts);
       communicator->ready(1);
       std::atomic_ref<float> seen{late[0]}; // the communicator's thread writes it meanwhile.
@@ -192,14 +185,12 @@ TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go
     options.deadline = 20s;
     std::vector<errc> ends(3, errc{});
     on_threads(3, [&](std::uint32_t rank) {
-      const std::array ring{kernels::ring_in_order(3)};
-      const auto plan = plan_of_rank(kernels::rings(ring, 4), rank);
       // The values are freed as soon as the communicator may no longer use them.
       auto values = std::make_unique<numbers>(2, std::vector<float>(3'000'000, 1.0f));
       auto communicator = *place.form(rank, options);
-      const std::array parts{sum_part{&plan, (*values)[0]}, sum_part{&plan, (*values)[1]}};
+      const std::array parts{std::span{(*values)[0]}, std::span{(*values)[1]}};
       std::vector<float> one(1); // After this sum all ranks have come.
-      auto summed = communicator->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
+      auto summed = communicator->carry_out(kernels::central(3, 0, 1), one);
       if (summed) { // Otherwise another rank ended before this one came.
         communicator->begin(parts);
         communicator->ready(1);
@@ -225,9 +216,8 @@ TEST_CASE("ranks_with_another_number_of_parts_fail") {
   std::vector<std::string> texts(2);
   on_threads(2, [&](std::uint32_t rank) {
     auto communicator = *place.form(rank, options_of(false));
-    const auto plan = plan_of_rank(kernels::block(2, 1), rank);
     numbers values(2, std::vector<float>(10));
-    const std::array parts{sum_part{&plan, values[0]}, sum_part{&plan, values[1]}};
+    const std::array parts{std::span{values[0]}, std::span{values[1]}};
     communicator->begin(std::span{parts}.first(1 + rank));
     const auto summed = communicator->finish();
     texts[rank] = summed ? "" : summed.error().text;
@@ -248,14 +238,14 @@ TEST_CASE("a_rank_that_ends_ends_the_sum_of_the_others") {
   std::vector<errc> ends(3, errc{});
   on_threads(3, [&](std::uint32_t rank) {
     auto communicator = *place.form(rank, options_of(false));
-    const auto plan = plan_of_rank(kernels::block(3, 1), rank);
+    const auto plan = kernels::block(3, 1);
     std::vector<float> values(100'000);
-    auto summed = communicator->sum(plan, values);
+    auto summed = communicator->carry_out(plan, values);
     if (rank == 1)
       return;
     if (summed) // Otherwise another rank has already failed and ended.
-      summed = communicator->sum(plan, values);
-    const auto again = communicator->sum(plan, values);
+      summed = communicator->carry_out(plan, values);
+    const auto again = communicator->carry_out(plan, values);
     if (!summed && !again && again.error().code == summed.error().code)
       ends[rank] = summed.error().code;
   });
@@ -271,8 +261,8 @@ TEST_CASE("a_rank_that_has_done_its_part_ends_without_disturbing_the_others") {
     on_threads(3, [&](std::uint32_t rank) {
       auto communicator = *place.form(rank, options_of(round % 2 == 0));
       std::vector<float> values(500'000, 1.0f);
-      const auto plan = plan_of_rank(kernels::central(3, round % 3, 4), rank);
-      if (const auto summed = communicator->sum(plan, values); !summed)
+      const auto plan = kernels::central(3, round % 3, 4);
+      if (const auto summed = communicator->carry_out(plan, values); !summed)
         wrong[rank] = summed.error().text;
       else if (values != std::vector<float>(values.size(), 3.0f))
         wrong[rank] = "another sum";
@@ -289,7 +279,7 @@ TEST_CASE("a_rank_that_ends_before_a_sum_is_named") {
     if (rank == 1)
       return;
     std::vector<float> values(10);
-    const auto summed = communicator->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    const auto summed = communicator->carry_out(kernels::block(2, 1), values);
     CHECK_EQ(summed ? "" : summed.error().text, "rank 1 is lost: it ended");
   });
 }
@@ -306,7 +296,7 @@ TEST_CASE("a_rank_that_takes_no_part_is_waited_for_until_the_deadline") {
       return;
     }
     std::vector<float> values(10);
-    const auto summed = communicator->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    const auto summed = communicator->carry_out(kernels::block(2, 1), values);
     CHECK_EQ(summed.error().code, errc::timed_out);
     over = true;
     over.notify_all();
@@ -321,7 +311,7 @@ TEST_CASE("ranks_over_links_with_other_counts_or_schedules_fail") {
       auto communicator = *place.form(rank, options_of(false));
       std::vector<float> values(rank == 1 && !other_plan ? 11 : 10);
       const auto plan = rank == 1 && other_plan ? kernels::block(2, 2) : kernels::block(2, 1);
-      const auto summed = communicator->sum(plan_of_rank(plan, rank), values);
+      const auto summed = communicator->carry_out(plan, values);
       texts[rank] = summed ? "" : summed.error().text;
     });
     // One rank may have seen only the other's end.
@@ -347,7 +337,7 @@ TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_sti
         const auto until = std::chrono::steady_clock::now() + 100ms;
         once.wanted = [&] { return std::chrono::steady_clock::now() < until; };
         const auto listener = fcntl(place.listeners[0], F_DUPFD_CLOEXEC, 0);
-        CHECK_FALSE(link_communicator::form(self, place.addresses, listener, once));
+        CHECK_FALSE(form_link_communicator(self, place.addresses, listener, once));
       }
       gave_up = true;
       gave_up.notify_all();
@@ -357,7 +347,7 @@ TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_sti
     auto communicator = place.form(rank, options);
     std::vector<float> number{static_cast<float>(rank)};
     for (int sum = 0; communicator && sum < 2; ++sum)
-      if (const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), number); !summed)
+      if (const auto summed = (*communicator)->carry_out(plan, number); !summed)
         wrong[rank] = summed.error().text;
     if (!communicator || number[0] != 9)
       wrong[rank] += communicator ? ", another sum" : communicator.error().text;
@@ -380,12 +370,12 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_communicator_of_the_others") {
       is_formed.wait(false);
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
       options.forming = 2s;
-      CHECK_FALSE(link_communicator::form(self, place.addresses, listener, options));
+      CHECK_FALSE(form_link_communicator(self, place.addresses, listener, options));
     } else {
       is_formed = true;
       is_formed.notify_all();
       std::vector<float> number{1};
-      const auto summed = (*communicator)->sum(plan_of_rank(plan, rank), number);
+      const auto summed = (*communicator)->carry_out(plan, number);
       REQUIRE_FALSE(summed);
       told = summed.error().text;
     }
@@ -403,7 +393,7 @@ TEST_CASE("who_needs_nothing_of_the_others_may_be_sums_ahead_of_them") {
     auto communicator = *place.form(rank, options_of(true));
     const auto adds = [&](const kernels::schedule& how, float own, float wanted) {
       std::vector<float> numbers(3, own);
-      const auto summed = communicator->sum(plan_of_rank(how, rank), numbers);
+      const auto summed = communicator->carry_out(how, numbers);
       if (!summed || numbers != std::vector<float>(3, wanted))
         wrong[rank] += summed ? " other numbers" : " " + summed.error().text;
     };

@@ -57,7 +57,7 @@ public:
 std::unique_ptr<trainer> make_sloping() { return std::make_unique<sloping>(); }
 
 std::vector<float> parameters_of(const rank_model& model) {
-  std::vector<float> all(model.parameters_count());
+  std::vector<float> all(weights * model.job().tables.size());
   model.read_parameters(all);
   return all;
 }

@@ -152,10 +152,9 @@ std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour
       const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
       rank_model model(
         job, [&how] { return std::make_unique<layered>(how); }, rank);
-      rank_sum sum(model);
-      const auto communicator = link_communicator::form(self, addresses, listeners[rank]);
+      const auto communicator = form_link_communicator(self, addresses, listeners[rank]);
       while (communicator && !model.finished()) {
-        if (!sum.compute(**communicator, false) || !sum.finish(**communicator))
+        if (!compute_and_add(model, **communicator, false) || !finish_sum(model, **communicator))
           return;
         REQUIRE(model.step());
       }

@@ -1,4 +1,6 @@
 #include "actors/graph/report/run_result.hpp"
+
+#include "actors/graph/report/run_console.hpp"
 #include "storage/tensor_file.hpp"
 #include "tests/actors/tiny_training.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -8,6 +10,8 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace run_result_test {
 
@@ -43,16 +47,24 @@ TEST_CASE("parameters_are_exported_under_the_names_of_their_tables") {
 
 TEST_CASE("a_report_is_written_or_says_why_not") {
   const temporary_directory folder;
+  const run_statistics statistics{job_of_tables()};
+  std::vector<std::string> said;
+  run_console console{"test", [&](log_level, const std::string& line) { said.push_back(line); }};
+  run_options options;
+  const auto leave = [&](const std::filesystem::path& file) {
+    options.report_file = file.string();
+    return leave_report(options, {"test", "--workers", "2"}, statistics, console);
+  };
   const auto file = folder.path() / "report.json";
-  REQUIRE(write_report(file, "{}"));
+  REQUIRE(leave(file));
   std::stringstream text;
   text << std::ifstream{file}.rdbuf();
-  CHECK(text.str() == "{}\n");
+  CHECK(text.str() == statistics.to_json("test --workers 2") + "\n");
   const auto nowhere = folder.path() / "missing" / "report.json";
-  CHECK(write_report(nowhere, "{}").error()
-        == failure{errc::io_failed,
-                   "cannot write " + nowhere.string() + ": No such file or directory"});
-  CHECK_FALSE(write_report("/dev/full", "{}"));
+  const auto why = "cannot write " + nowhere.string() + ": No such file or directory";
+  CHECK(leave(nowhere).error() == failure{errc::io_failed, why});
+  CHECK(said == std::vector{why});
+  CHECK_FALSE(leave("/dev/full"));
 }
 
 TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {

@@ -122,6 +122,31 @@ TEST_CASE("one request alone may be larger than the window") {
   CHECK(f.flush() == lines{"send 2"});
 }
 
+TEST_CASE("no limit holds a request back if another one may wait for it at the server") {
+  const auto limits_with = [](consistency_mode mode) {
+    job_spec job;
+    job.tables = {{.name = "w", .shape = {floats}, .sync = {mode}}};
+    return limits_of(job, {.window_bytes = 150, .memory_bytes = 150});
+  };
+  const auto bsp = limits_with(consistency_mode::bsp);
+  fixture clocks{bsp.window_bytes, bsp.memory_bytes};
+  clocks.add(1, push_of()); // A slot of a clock.
+  clocks.open();
+  CHECK(clocks.add(2, push_of()).empty()); // Another slot of it.
+  CHECK(clocks.flush() == lines{"send 1 2"});
+  const auto ssp = limits_with(consistency_mode::ssp);
+  fixture bounded{ssp.window_bytes, ssp.memory_bytes};
+  bounded.add(1, pull_of());
+  bounded.open();
+  bounded.add(2, pull_of());
+  CHECK(bounded.flush() == lines{"send 1 2"});
+  CHECK(bounded.add(3, push_of()).empty());
+  CHECK(bounded.add(4, push_of()) == lines{"end 4 overloaded"}); // No push waits for another.
+  const auto asp = limits_with(consistency_mode::asp);
+  CHECK(asp.window_bytes == 150);
+  CHECK(asp.memory_bytes == 150);
+}
+
 TEST_CASE("a pull of the latest values overtakes requests that wait, in a frame of its own") {
   fixture f{150};
   f.add(1, push_of());

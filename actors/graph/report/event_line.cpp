@@ -1,4 +1,4 @@
-#include "actors/graph/report/event_log.hpp"
+#include "actors/graph/report/event_line.hpp"
 
 #include "base/quote.hpp"
 
@@ -47,15 +47,8 @@ std::optional<job_event> parse_event(const std::string& line) {
   return made;
 }
 
-result<event_log> event_log::open(const std::filesystem::path& file) {
-  auto opened = appended_file::open(file);
-  if (!opened)
-    return opened.error();
-  return event_log{*std::move(opened)};
-}
-
-result<void> event_log::write(const job_event& what, std::chrono::nanoseconds elapsed,
-                              std::chrono::system_clock::time_point now) {
+std::string event_line(const job_event& what, std::chrono::nanoseconds elapsed,
+                       std::chrono::system_clock::time_point now) {
   json line{{"time", rounded(elapsed)},
             {"unix", rounded(now.time_since_epoch())},
             {"event", name_of(what.kind)}};
@@ -63,7 +56,7 @@ result<void> event_log::write(const job_event& what, std::chrono::nanoseconds el
     line[field.name] = to_json(field.value);
   if (const auto text = text_of(what); !text.empty() && !line.contains("text"))
     line["text"] = printable(text);
-  return file_.write(line.dump() + "\n");
+  return line.dump() + "\n";
 }
 
 } // namespace troupe

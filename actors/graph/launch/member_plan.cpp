@@ -1,0 +1,41 @@
+#include "actors/graph/launch/member_plan.hpp"
+
+#include "actors/graph/worker_groups.hpp"
+
+#include "fmt/format.h"
+
+namespace troupe {
+
+member_plan member_plans::of(const member_id& process) const {
+  const auto& own = fields.at(process.role);
+  std::string name;
+  for (const auto& [node, played_by] : nodes)
+    if (name.empty() && played_by == traits_of(process.role).process)
+      name = fmt::format("{}:{}", node, process.index);
+  return {.members = members_of(own, process),
+          .node = std::move(name),
+          .job = job,
+          .fields = own,
+          .checkpoints = checkpoints,
+          .resume = resume};
+}
+
+member_plans member_plans_of(const plan& what, const field_table& table) {
+  member_plans made{.job = what.job,
+                    .checkpoints = what.options.checkpoint_directory.value_or(""),
+                    .resume = what.options.resume || what.options.import_file,
+                    .nodes = node_roles_of(what)};
+  for (const role reader : started_roles())
+    made.fields.emplace(reader, carried_to(reader, what.options, table));
+  return made;
+}
+
+std::vector<role> started_roles() {
+  std::vector<role> all;
+  for (const auto& row : role_rows)
+    if (row.is_started)
+      all.push_back(row.role);
+  return all;
+}
+
+} // namespace troupe

@@ -1,0 +1,235 @@
+#include "actors/graph/launch/play.hpp"
+
+#include "actors/graph/nodes/raw_stage.hpp"
+#include "actors/graph/options/recording.hpp"
+#include "actors/graph/options/straggler_rules.hpp"
+#include "actors/protocol/worker/fault_stage.hpp"
+#include "actors/roles/worker/compress_stage.hpp"
+#include "actors/roles/worker/reduce_stage.hpp"
+#include "actors/roles/worker/stage_actor.hpp"
+#include "base/splitmix64.hpp"
+#include "base/system/directory_lock.hpp"
+#include "base/system/machine_name.hpp"
+#include "base/user_code.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+template <class Handle>
+caf::actor untyped(const Handle& handle) {
+  return caf::actor_cast<caf::actor>(handle);
+}
+
+/// Spawns the checkpointer of the member; null if the job keeps no checkpoints.
+checkpointer files_of(const member_plan& what, const surroundings& in) {
+  if (what.checkpoints.empty())
+    return {};
+  return spawn_checkpointer(in.system, options_of_files(what));
+}
+
+result<played> play_coordinator(const member_plan& what, const surroundings& in) {
+  auto setup = setup_of(what, in);
+  if (!what.checkpoints.empty()) {
+    auto store =
+      in.open_store ? in.open_store() : storage::coordinator_store::open(what.checkpoints);
+    if (!store)
+      return store.error();
+    setup.store = *std::move(store);
+    // Another coordinator may have written checkpoints until this one leads.
+    setup.last_checkpoint = storage::last_number(what.checkpoints);
+  }
+  auto service = spawn_coordinator(in.system, std::move(setup), files_of(what, in));
+  if (!service)
+    return service.error();
+  return played{.members = {untyped(*service)}, .coordinator = *service};
+}
+
+played play_server(const member_plan& what, const surroundings& in) {
+  const auto connect = in.connector_of(what.self());
+  if (in.shared)
+    return {.members = {untyped(spawn_hogwild_server(in.system, what.self(), in.shared, connect))}};
+  const auto server =
+    spawn_server(in.system, options_of_server(what, in), connect, files_of(what, in));
+  return {.members = {untyped(server)}, .server = server};
+}
+
+/// The stages between the workers of one process and the store.
+struct worker_path {
+  store_client store;
+  std::vector<caf::actor> stages;       ///< In the order in which they were spawned.
+  std::shared_ptr<reducer_tally> tally; ///< Null: there is no reducer.
+  std::shared_ptr<program_notes> notes;
+  bool keeps_on_device = false; ///< Gradients reach the first stage on their device.
+};
+
+/// Puts a stage in front of the path.
+void put(const surroundings& in, stage_options how, std::unique_ptr<stage_decider> stage,
+         worker_path& path) {
+  path.store.values = spawn_stage(in.system, std::move(how), std::move(stage), path.store.values);
+  path.stages.push_back(untyped(path.store.values));
+}
+
+/// Puts a stage of the program in front of the path.
+void put_own(const surroundings& in, const stage::of_program& own, const std::string& name,
+             worker_path& path) {
+  const user_call here{{"stage", name}};
+  stage_options how{.name = name, .notes = path.notes, .is_program = true};
+  if (!own.actor)
+    return put(in, std::move(how), own.make(), path);
+  path.store.values = spawn_raw_stage(in.system, std::move(how), own.actor->make, path.store.values,
+                                      in.simulated != nullptr);
+  path.stages.push_back(untyped(path.store.values));
+}
+
+/// Spawns the stages in front of `store`, from the store to the workers.
+worker_path build_path(const member_plan& what, const surroundings& in, store_client store) {
+  const auto& job = what.job;
+  const auto& graph = *in.graph;
+  worker_path path{std::move(store), {}, {}, std::make_shared<program_notes>(in.log)};
+  // In bsp the server adds up each slot by itself. Other stages need gradients on the host.
+  path.keeps_on_device = graph.has<reduce>() && !goes_by_clocks(job)
+                         && std::ranges::all_of(graph.path, [](const stage& x) {
+                              return x.get<reduce>() || x.get<compress>();
+                            });
+  for (const auto& part : graph.path | std::views::reverse) {
+    const stage_options how{part.name(), path.notes};
+    if (part.get<compress>() && graph.compression)
+      put(in, how, make_compress_stage(job, *graph.compression), path);
+    if (const auto* const sum = part.get<reduce>()) {
+      path.tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
+      put(in, {part.name(), path.notes, path.keeps_on_device && !in.simulated},
+          make_reduce_stage(job, {sum->wait}, path.tally), path);
+    }
+    if (const auto* const wanted = part.get<faults>()) {
+      // Incarnations differ between simulations, which must not.
+      const auto own = in.simulated ? what.self().index : what.self().incarnation.value;
+      put(in, how,
+          make_fault_stage({wanted->lost, wanted->repeated, wanted->delay},
+                           splitmix64_of(job.seed ^ own)),
+          path);
+    }
+    if (const auto* const own = part.get<stage::of_program>())
+      put_own(in, *own, part.name(), path);
+  }
+  return path;
+}
+
+played play_workers(const member_plan& what, const surroundings& in) {
+  auto store = spawn_client(what, in);
+  played made{.path = {untyped(store.values)}};
+  const auto path = build_path(what, in, std::move(store));
+  made.path.insert(made.path.end(), path.stages.begin(), path.stages.end());
+  for (const auto& who : what.members) {
+    const bool is_first = who == what.self();
+    auto how = options_of_worker(what, who, in);
+    how.keep_on_device = path.keeps_on_device;
+    if (is_first)
+      how.notes = path.notes;
+    if (path.tally)
+      how.reduced = [tally = path.tally, index = who.index, is_first](worker_counters& counters) {
+        count(*tally, index, is_first, counters);
+      };
+    made.members.push_back(untyped(spawn_worker(
+      in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes), path.store,
+      in.connector_of(who))));
+  }
+  return made;
+}
+
+} // namespace
+
+result<played> play(const member_plan& what, const surroundings& in) {
+  switch (what.self().role) {
+  case role::coordinator: return play_coordinator(what, in);
+  case role::server: return play_server(what, in);
+  case role::worker: return play_workers(what, in);
+  case role::observer: break; // No launcher starts it.
+  }
+  return {errc::invalid_argument, "no plan has a " + to_string(process_of(what.self()))};
+}
+
+coordinator_setup setup_of(const member_plan& what, const surroundings& in) {
+  const auto& fields = what.fields;
+  coordinator_setup setup{.job = what.job, .log = in.log, .works = in.works};
+  setup.options.checkpoints = !what.checkpoints.empty();
+  setup.options.checkpointing = fields.servers.checkpoints;
+  setup.options.stragglers = straggler_rules(fields);
+  setup.options.index = what.self().index;
+  // Values of files are in a checkpoint, unless this process has them for its servers.
+  setup.options.resume = what.resume || (any_from_file(what.job) && in.given.empty());
+  if (!what.checkpoints.empty())
+    setup.options.directory_mark = storage::directory_mark(what.checkpoints).value_or(0);
+  setup.scrub_interval = fields.servers.scrub_interval;
+  return setup;
+}
+
+server_options options_of_server(const member_plan& what, const surroundings& in) {
+  server_options how{what.self(), fingerprint(what.job), in.address, in.to_replicas};
+  how.apply_batch = what.fields.servers.apply_batch;
+  how.verify_replicas = what.fields.servers.verify_replicas;
+  how.record = recording_of(what.fields, in.log);
+  if (in.graph && in.graph->make_keeper)
+    how.keeper = {in.graph->make_keeper, in.graph->store_name,
+                  std::make_shared<program_notes>(in.log)};
+  if (in.may_start_again)
+    how.directory = what.checkpoints;
+  how.functions = in.functions;
+  how.given = in.given;
+  how.log = in.log;
+  how.waits = in.waits;
+  how.works = in.works;
+  if (in.simulated) {
+    how.own_thread = false;
+    how.boot_clock = in.simulated->clock();
+  }
+  return how;
+}
+
+worker_options options_of_worker(const member_plan& what, const member_id& who,
+                                 const surroundings& in) {
+  const auto& fields = what.fields;
+  worker_options how{.self = who, .job = what.job, .host = machine_name()};
+  how.step_planner.ahead_max = fields.workers.ahead;
+  how.delta_pulls = fields.workers.delta_pulls;
+  how.own_thread = !in.simulated;
+  how.works = in.works;
+  if (who == what.self()) {
+    how.window_wait = in.window_wait;
+    how.traffic = in.traffic;
+  }
+  const auto slow = fields.slow_workers.find(who.index);
+  const auto longer = slow == fields.slow_workers.end() ? 0ms : slow->second;
+  if (in.simulated)
+    how.slowness = in.simulated->step_times(longer);
+  else if (longer > 0ms)
+    how.slowness = [longer] { return longer; };
+  return how;
+}
+
+checkpointer_options options_of_files(const member_plan& what) {
+  const server_id server{what.self().role == role::server ? what.self().index : 0};
+  return {what.checkpoints, server, what.fields.servers.checkpoints.keep};
+}
+
+send_limits limits_of(const member_plan& what) {
+  send_limits limits;
+  limits.memory_bytes = std::uint64_t{what.fields.workers.push_memory_mib} << 20;
+  limits.key_cache = what.fields.key_cache;
+  return limits_of(what.job, limits);
+}
+
+store_client spawn_client(const member_plan& what, const surroundings& in) {
+  if (in.shared)
+    return {spawn_hogwild(in.system, in.shared)};
+  const auto router = spawn_router(in.system, what.job, in.to_servers, routing_of(what.fields));
+  return {router, router};
+}
+
+} // namespace troupe
