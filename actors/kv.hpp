@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <functional>
+#include <vector>
 
 // These travel inside one process only; between processes links send them as wire messages.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
@@ -23,6 +24,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::replica_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::status_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::desired_state)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::member_address>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
@@ -69,8 +71,8 @@ using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 /// request: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
-/// Receives new views of the cluster.
-using view_sink = caf::typed_actor<caf::reacts_to<view_atom, view>>;
+/// Receives new views of the cluster, with the addresses of the servers that they name.
+using view_sink = caf::typed_actor<caf::reacts_to<view_atom, view, std::vector<member_address>>>;
 
 /// Takes new views as well. Requests wait while a server is away, and go on when a view says that
 /// it is back.
@@ -78,7 +80,7 @@ using view_sink = caf::typed_actor<caf::reacts_to<view_atom, view>>;
 /// Lifetime: until its last handle is dropped or it is told to exit; open requests then end with
 ///           the sender's timeout.
 /// Capacity: holds every open request; its clients limit their number (a worker: a few pushes).
-using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
+using router_handle = kv::extend_with<view_sink>;
 
 /// The values of a store, as one process asks for them.
 struct store_client {

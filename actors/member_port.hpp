@@ -8,6 +8,7 @@
 #include "caf/local_actor.hpp"
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -21,9 +22,10 @@ namespace troupe {
 ///     ignored.
 class member_port {
 public:
-  /// `self` is the actor whose state this is; `job`: fingerprint of its job. Call it once, first.
+  /// `self` is the actor whose state this is; `job`: fingerprint of its job. `address`: where the
+  /// member listens, if its role does. Call it once, first.
   void open(caf::local_actor* self, const member_id& id, std::uint64_t job,
-            const coordinator_connector& connect);
+            const coordinator_connector& connect, std::string address = {});
 
   /// Returns the body of `what`; null if it is old, or for another kind of member.
   template <class Body>
@@ -47,6 +49,7 @@ private:
   caf::local_actor* self_ = nullptr;
   member_id id_;
   std::uint64_t job_ = 0;
+  std::string address_;
   coordinator_handle coordinator_;
   std::pair<std::uint64_t, std::uint64_t> newest_{0, 0}; ///< Newest term and sequence.
   std::uint64_t sequence_ = 0;

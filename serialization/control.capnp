@@ -145,7 +145,7 @@ struct ValueChecksum {
 }
 
 struct ServerStatus {
-  address @0 :Text;
+  removed0 @0 :Text;
   clockNs @1 :UInt64;
   chains @2 :List(ReplicaStatus);
   counters @3 :ServerCounters;
@@ -171,6 +171,7 @@ struct StatusMessage {
     server @5 :ServerStatus;
     observer @6 :ObserverStatus;
   }
+  address @7 :Text;
 }
 
 # -- DesiredState: the desired state of a member --
@@ -178,9 +179,10 @@ struct StatusMessage {
 struct ChainEntry {
   shard @0 :UInt32;
   head @1 :Data.Member;
-  address @2 :Text;
+  removed2 @2 :Text;
   serving @3 :Bool;
-  others @4 :List(ServerAddress);
+  removed4 @4 :List(MemberAddress);
+  others @5 :List(Data.Member);
 }
 
 struct View {
@@ -197,8 +199,8 @@ struct DesiredWorker {
   admitted @3 :Bool;
 }
 
-struct ServerAddress {
-  server @0 :Data.Member;
+struct MemberAddress {
+  member @0 :Data.Member;
   address @1 :Text;
 }
 
@@ -212,7 +214,7 @@ struct DesiredServer {
   generation @1 :UInt64;
   chains @2 :List(DesiredChain);
   shardOf @3 :List(UInt32);
-  servers @4 :List(ServerAddress);
+  removed4 @4 :List(MemberAddress);
   heardNs @5 :UInt64;
   workers @6 :List(ClockEntry);
   checkpoint @7 :UInt64;
@@ -271,4 +273,5 @@ struct DesiredState {
     observer @7 :JobStatus;
   }
   failure @8 :Data.Failure;
+  listeners @9 :List(MemberAddress);
 }

@@ -12,10 +12,12 @@
 #include "serialization/push_pull.hpp"
 #include "serialization/replication.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -118,9 +120,7 @@ struct replica_status {
 struct server_status {
   static constexpr role sender = role::server;
 
-  std::string address;        ///< Address at which its kv listens, "127.0.0.1:40123"; empty in one
-                              ///< process.
-  std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this status.
+  std::uint64_t clock_ns = 0;         ///< Its boot clock when it wrote this status.
   std::vector<replica_status> chains; ///< The chains that it was told of.
   server_counters counters;           ///< Sums over all chains since its start.
 
@@ -160,31 +160,43 @@ struct status_message {
   std::uint64_t sequence = 0;      ///< Grows with each report of one incarnation.
   std::uint64_t rss_bytes_max = 0; ///< Peak resident memory of the sender's process.
   std::variant<worker_status, server_status, observer_status> body;
+  /// Where the sender listens for others; empty if its role does not listen. An incarnation never
+  /// changes it.
+  std::string address = {};
 
   bool operator==(const status_message&) const = default;
 };
 
-/// The address at which a server listens for others.
-struct server_address {
-  member_id server;
+/// A member, and the address at which it listens for others, "127.0.0.1:40123". Its node follows
+/// from its role and its index: each role counts its members over the nodes of the graph.
+struct member_address {
+  member_id member;
   std::string address;
 
-  bool operator==(const server_address&) const = default;
+  bool operator==(const member_address&) const = default;
 };
+
+/// The address of a member that is reached in its own process alone.
+inline constexpr std::string_view address_in_process = "own process";
+
+/// Returns the address of a member; empty if the list lacks it.
+inline std::string address_in(const std::vector<member_address>& listed, const member_id& who) {
+  const auto found = std::ranges::find(listed, who, &member_address::member);
+  return found == listed.end() ? std::string{} : found->address;
+}
 
 /// The servers of a chain. All entries and the partition map make a view.
 struct chain_entry {
   shard_id shard;
   member_id head;
-  std::string address;  ///< Address of the head.
   bool serving = false; ///< Its partitions are loaded; it answers requests.
   /// The members behind the head, in order; some pulls can go to them.
-  std::vector<server_address> others = {};
+  std::vector<member_id> others = {};
 
   bool operator==(const chain_entry&) const = default;
 };
 
-/// The cluster's configuration as clients need it.
+/// The cluster's configuration as clients need it. desired_state::listeners has the addresses.
 struct view {
   config_id config;
   generation_id generation;
@@ -217,10 +229,9 @@ struct desired_server {
 
   job_spec job;
   generation_id generation;
-  std::vector<desired_chain> chains;   ///< All chains of the job.
-  std::vector<shard_id> shard_of;      ///< One entry for each partition.
-  std::vector<server_address> servers; ///< All present servers.
-  std::uint64_t heard_ns = 0;          ///< server_status::clock_ns of the newest status received.
+  std::vector<desired_chain> chains; ///< All chains of the job.
+  std::vector<shard_id> shard_of;    ///< One entry for each partition.
+  std::uint64_t heard_ns = 0;        ///< server_status::clock_ns of the newest status received.
   /// Workers that may push. Entries with known == false are being admitted: the shard reports a
   /// clock at which the worker may safely start, and waits for it from there on.
   std::vector<clock_entry> workers;
@@ -280,6 +291,8 @@ struct desired_state {
   std::optional<failure> failed; ///< With `stop`: the reason, if the job failed or the process may
                                  ///< not be part of it.
   std::variant<desired_worker, desired_server, job_status> body;
+  /// The present members that the receiver's role may connect to, by role and index.
+  std::vector<member_address> listeners = {};
 
   bool operator==(const desired_state&) const = default;
 };

@@ -38,8 +38,9 @@ struct role_traits {
   std::string_view name;    ///< In options, events and certificates: "observer".
   std::string_view process; ///< Of its processes, for people: "launcher".
   bool is_started = false;  ///< Launchers start its processes, also again after a death.
-  bool listens = false;     ///< In a job with servers, its processes listen for others.
-  role_set admits = 0;      ///< Roles whose processes may connect to one of its processes.
+  /// In a job with servers, its members listen for others, and each reports its address.
+  bool listens = false;
+  role_set admits = 0; ///< Roles whose processes may connect to one of its processes.
   /// One of its processes leads the job at a time. Process 0 is named without its number.
   bool leads_job = false;
   /// A member has a slot, (role, index), and its death matters. Else it only follows the job.
@@ -48,6 +49,11 @@ struct role_traits {
   bool holds_values = false;
   /// Members that report to the coordinator at a time; with slots, their indices are below it.
   std::uint32_t members_max = 0;
+
+  /// Returns whether members of the other role may connect to members of this one.
+  constexpr bool is_reached_by(troupe::role other) const {
+    return listens && (admits & role_set_of({other})) != 0;
+  }
 };
 
 /// One row for each role, by its number.

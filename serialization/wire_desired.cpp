@@ -38,7 +38,6 @@ static void write(const desired_server& from, schema::DesiredServer::Builder to)
   to.setGeneration(from.generation.value);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
   write_numbers(from.shard_of, to.initShardOf(static_cast<unsigned>(from.shard_of.size())));
-  write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
   to.setHeardNs(from.heard_ns);
   write_list(from.workers, to.initWorkers(static_cast<unsigned>(from.workers.size())));
   to.setCheckpoint(from.checkpoint);
@@ -51,7 +50,6 @@ static desired_server read(schema::DesiredServer::Reader from) {
           .generation = {from.getGeneration()},
           .chains = read_list<desired_chain>(from.getChains(), partitions_max, "chains"),
           .shard_of = read_numbers<shard_id>(from.getShardOf()),
-          .servers = read_list<server_address>(from.getServers(), members_max, "servers"),
           .heard_ns = from.getHeardNs(),
           .workers = read_list<clock_entry>(from.getWorkers(), clocks_max, "workers"),
           .checkpoint = from.getCheckpoint(),
@@ -127,10 +125,8 @@ static job_status read(schema::JobStatus::Reader from) {
 }
 
 void write(const chain_entry& from, schema::ChainEntry::Builder to) {
-  std::string scratch;
   to.setShard(from.shard.value);
   write(from.head, to.initHead());
-  to.setAddress(cut_text(from.address, scratch));
   to.setServing(from.serving);
   write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
 }
@@ -138,19 +134,18 @@ void write(const chain_entry& from, schema::ChainEntry::Builder to) {
 chain_entry read(schema::ChainEntry::Reader from) {
   return {.shard = {from.getShard()},
           .head = read(from.getHead()),
-          .address = read_text(from.getAddress()),
           .serving = from.getServing(),
-          .others = read_list<server_address>(from.getOthers(), members_max, "others")};
+          .others = read_list<member_id>(from.getOthers(), members_max, "others")};
 }
 
-void write(const server_address& from, schema::ServerAddress::Builder to) {
+void write(const member_address& from, schema::MemberAddress::Builder to) {
   std::string scratch;
-  write(from.server, to.initServer());
+  write(from.member, to.initMember());
   to.setAddress(cut_text(from.address, scratch));
 }
 
-server_address read(schema::ServerAddress::Reader from) {
-  return {.server = read(from.getServer()), .address = read_text(from.getAddress())};
+member_address read(schema::MemberAddress::Reader from) {
+  return {.member = read(from.getMember()), .address = read_text(from.getAddress())};
 }
 
 void write(const desired_chain& from, schema::DesiredChain::Builder to) {
@@ -188,6 +183,7 @@ void write(const desired_state& from, schema::DesiredState::Builder to) {
   to.setSequence(from.sequence);
   to.setStop(from.stop);
   write_failure(from.failed, to);
+  write_list(from.listeners, to.initListeners(static_cast<unsigned>(from.listeners.size())));
   if (const auto* worker = std::get_if<desired_worker>(&from.body))
     write(*worker, to.initWorker());
   else if (const auto* server = std::get_if<desired_server>(&from.body))
@@ -202,7 +198,9 @@ desired_state read(schema::DesiredState::Reader from) {
                      .sequence = from.getSequence(),
                      .stop = from.getStop(),
                      .failed = read_failure(from),
-                     .body = {}};
+                     .body = {},
+                     .listeners = read_list<member_address>(from.getListeners(), members_max,
+                                                            "members that listen")};
   switch (from.which()) {
   case schema::DesiredState::WORKER: made.body = read(from.getWorker()); return made;
   case schema::DesiredState::SERVER: made.body = read(from.getServer()); return made;

@@ -37,16 +37,13 @@ static checkpoint_part read(schema::CheckpointPart::Reader from) {
 }
 
 static void write(const server_status& from, schema::ServerStatus::Builder to) {
-  std::string scratch;
-  to.setAddress(cut_text(from.address, scratch));
   to.setClockNs(from.clock_ns);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
   detail::write(from.counters, to.initCounters());
 }
 
 static server_status read(schema::ServerStatus::Reader from) {
-  return {.address = read_text(from.getAddress()),
-          .clock_ns = from.getClockNs(),
+  return {.clock_ns = from.getClockNs(),
           .chains = read_list<replica_status>(from.getChains(), partitions_max, "chains"),
           .counters = detail::read(from.getCounters())};
 }
@@ -138,10 +135,13 @@ replica_status read(schema::ReplicaStatus::Reader from) {
 }
 
 void write(const status_message& from, schema::StatusMessage::Builder to) {
+  std::string scratch;
   write(from.from, to.initFrom());
   to.setJob(from.job);
   to.setSequence(from.sequence);
   to.setRssBytesMax(from.rss_bytes_max);
+  if (!from.address.empty())
+    to.setAddress(cut_text(from.address, scratch));
   if (const auto* worker = std::get_if<worker_status>(&from.body))
     write(*worker, to.initWorker());
   else if (const auto* server = std::get_if<server_status>(&from.body))
@@ -155,7 +155,8 @@ status_message read(schema::StatusMessage::Reader from) {
                       .job = from.getJob(),
                       .sequence = from.getSequence(),
                       .rss_bytes_max = from.getRssBytesMax(),
-                      .body = {}};
+                      .body = {},
+                      .address = read_text(from.getAddress())};
   switch (from.which()) {
   case schema::StatusMessage::WORKER: made.body = read(from.getWorker()); return made;
   case schema::StatusMessage::SERVER: made.body = read(from.getServer()); return made;

@@ -54,6 +54,8 @@ enum class mutation : std::uint8_t {
   lease_ids_again,
   recovered_clock_told,
   promise_ignored,
+  // coordinator/desired_states.cpp
+  told_of_all_members,
   // coordinator/coordinator.cpp
   term_again,
   finished_unsaved,
@@ -201,6 +203,7 @@ inline constexpr std::array mutations{
     "a worker's clock moves when every chain has answered it, and who has heard of it goes by that",
     mutation_world::job},
   mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
+  mutation_entry{mutation::told_of_all_members, "told_of_all_members", {}, mutation_world::job},
   mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
   mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
   mutation_entry{mutation::works_after_last_cut, "works_after_last_cut", {}, mutation_world::job},

@@ -31,7 +31,7 @@ replay::replay(job_spec job, const trainer_factory& make, const server_functions
   view_.config = {1};
   view_.shard_of.resize(job_.partitions);
   for (std::uint32_t i = 0; i < chains_.size(); ++i)
-    view_.chains.push_back({{i}, {}, {}, true});
+    view_.chains.push_back({{i}, {}, true});
 }
 
 result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,

@@ -198,7 +198,7 @@ reply kv_end::answer_to(const request& what) {
 }
 
 void kv_end::ask(const endpoint& where, const member_id& whom) {
-  const auto target = links_.to_servers()({{whom.index}, whom, to_string(where), true});
+  const auto target = links_.to_servers()({whom, to_string(where)});
   system_.spawn([this, target](caf::event_based_actor* self) {
     for (std::size_t i = 0; i < open_requests_wanted; ++i)
       ask_one(self, target);

@@ -106,11 +106,14 @@ public:
                options_of(kind, plan.certificates)) {
     const auto job = counting_job();
     std::vector<chain_entry> entries;
-    for (std::uint32_t i = 0; i < servers; ++i)
-      entries.push_back({{i}, server_identity(i), addresses.at(i), true});
+    std::vector<member_address> listeners;
+    for (std::uint32_t i = 0; i < servers; ++i) {
+      entries.push_back({{i}, server_identity(i), true});
+      listeners.push_back({server_identity(i), addresses.at(i)});
+    }
     const auto router = spawn_router(system_, job, links_.to_servers());
     caf::anon_send(router, view_atom_v,
-                   view{{1}, {1}, entries, make_partition_map(job, servers, {})});
+                   view{{1}, {1}, entries, make_partition_map(job, servers, {})}, listeners);
     target_ = router;
   }
 

@@ -105,17 +105,21 @@ public:
         links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {},
                options_of(kind), limits_of(what)) {
     std::vector<chain_entry> entries;
-    for (std::uint32_t i = 0; i < servers.size(); ++i)
-      entries.push_back({{i}, server_identity(i), servers[i], true});
+    std::vector<member_address> listeners;
+    for (std::uint32_t i = 0; i < servers.size(); ++i) {
+      entries.push_back({{i}, server_identity(i), true});
+      listeners.push_back({server_identity(i), servers[i]});
+    }
     if (how != way::router) {
-      const auto remote = links_.to_servers()(entries.at(0));
+      const auto remote = links_.to_servers()(listeners.at(0));
       target_ = remote;
       if (how == way::lists)
         listed_ = remote;
     } else {
       const auto router = spawn_router(system_, job_, links_.to_servers());
       caf::anon_send(router, view_atom_v,
-                     view{{1}, {1}, entries, make_partition_map(job_, job_.servers, {})});
+                     view{{1}, {1}, entries, make_partition_map(job_, job_.servers, {})},
+                     listeners);
       target_ = router;
     }
     driver_ = system_.spawn([this](caf::event_based_actor* self) -> caf::behavior {

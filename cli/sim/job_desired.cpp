@@ -13,6 +13,9 @@ void job_world::check_desired(const desired_state& what) {
   const auto [by, unused] = term_of_.try_emplace(what.term, coordinator_->id.incarnation.value);
   require(by->second == coordinator_->id.incarnation.value,
           "one coordinator: two of them speak in one term");
+  for (const auto& [member, address] : what.listeners)
+    require(traits_of(member.role).is_reached_by(what.to.role) && address == full_name(member),
+            "addresses: a member is told of one that it may not connect to, or of a wrong address");
   if (const auto* mine = std::get_if<desired_server>(&what.body))
     check_desired(*mine);
   else if (const auto* work = std::get_if<desired_worker>(&what.body))

@@ -14,7 +14,6 @@ std::vector<chain_status> job_world::server::statuses() const {
 
 void job_world::send_report(server& by) {
   server_status body;
-  body.address = "s" + std::to_string(by.id.index);
   body.clock_ns = static_cast<std::uint64_t>(local(by).count());
   for (const auto& [unused, at] : by.chains)
     body.chains.push_back(at.host.report());

@@ -148,14 +148,14 @@ replica_status read(schema::ReplicaStatus::Reader from);
 // -- wire_desired.cpp --
 void write(const desired_state& from, schema::DesiredState::Builder to);
 void write(const chain_entry& from, schema::ChainEntry::Builder to);
-void write(const server_address& from, schema::ServerAddress::Builder to);
+void write(const member_address& from, schema::MemberAddress::Builder to);
 void write(const desired_chain& from, schema::DesiredChain::Builder to);
 void write(const member_status& from, schema::MemberStatus::Builder to);
 void write(const event_field& from, schema::JobEvent::Field::Builder to);
 void write(const job_event& from, schema::JobEvent::Builder to);
 desired_state read(schema::DesiredState::Reader from);
 chain_entry read(schema::ChainEntry::Reader from);
-server_address read(schema::ServerAddress::Reader from);
+member_address read(schema::MemberAddress::Reader from);
 desired_chain read(schema::DesiredChain::Reader from);
 member_status read(schema::MemberStatus::Reader from);
 event_field read(schema::JobEvent::Field::Reader from);

@@ -199,7 +199,9 @@ private:
           what->open.push_back(open);
         return open.promise;
       },
-      [=](view_atom, const view& x) { what->views.push_back(x); },
+      [=](view_atom, const view& x, const std::vector<member_address>&) {
+        what->views.push_back(x);
+      },
       [=](tick_atom) { std::erase_if(what->open, [&](auto& x) { return settled(x, *what); }); },
     };
   }
@@ -225,12 +227,14 @@ public:
   }
 
   template <class Handle, class Body>
-  void order(const Handle& to, Body body, bool stop = false) {
+  void order(const Handle& to, Body body, bool stop = false,
+             std::vector<member_address> listeners = {}) {
     desired_state what;
     what.term = 1;
     what.sequence = ++sequence;
     what.stop = stop;
     what.body = std::move(body);
+    what.listeners = std::move(listeners);
     fixture_.send(to, std::move(what));
   }
 

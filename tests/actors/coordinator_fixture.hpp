@@ -74,8 +74,14 @@ struct coordinator_fixture {
     }
   }
 
+  /// Reports as this member, with the address "s100" of incarnation 100 if its role listens.
   void receive(const member_id& from, decltype(status_message::body) body) {
-    status_message what{from, fingerprint(job), ++sequence, 0, std::move(body)};
+    receive(from, std::move(body),
+            traits_of(from.role).listens ? "s" + std::to_string(from.incarnation.value) : "");
+  }
+  void receive(const member_id& from, decltype(status_message::body) body, std::string address) {
+    const status_message what{from, fingerprint(job), ++sequence,
+                              0,    std::move(body),  std::move(address)};
     coordinator_effects effects;
     boss->receive(what, now, effects);
     keep(effects);
@@ -91,7 +97,6 @@ struct coordinator_fixture {
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_status body;
-    body.address = "s" + std::to_string(incarnation);
     if (!last.contains(who))
       receive(who, body); // The server has just started.
     if (!last.contains(who))

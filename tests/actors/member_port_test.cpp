@@ -14,9 +14,11 @@ namespace {
 
 /// A member that consists of its port only.
 struct fixture : actor_fixture {
-  fixture() : coordinator(*this) {
-    handle = owned(system.spawn([this](troupe::member_handle::pointer self) {
-      port.open(self, {role::worker, 3, {77}}, 1234, coordinator.connector());
+  fixture() : coordinator(*this) { open(); }
+
+  void open(const std::string& address = {}) {
+    handle = owned(system.spawn([this, address](troupe::member_handle::pointer self) {
+      port.open(self, {role::worker, 3, {77}}, 1234, coordinator.connector(), address);
       return troupe::member_handle::behavior_type{[](const desired_state&) {}};
     }));
   }
@@ -47,6 +49,17 @@ TEST_CASE("a report says who sent it, for which job, and has the next number") {
   CHECK(last.job == 1234);
   CHECK(last.sequence == 2);
   CHECK(last.rss_bytes_max > 0);
+}
+
+TEST_CASE("a report has the address of a member that listens") {
+  fixture f;
+  f.report();
+  CHECK(f.coordinator.reports().back().address.empty());
+  f.port = {};
+  f.open("here:1");
+  f.report();
+  f.report();
+  CHECK(f.coordinator.reports().back().address == "here:1");
 }
 
 TEST_CASE("a report is due an interval after the last one") {

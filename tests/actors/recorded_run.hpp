@@ -75,7 +75,7 @@ public:
     view_.config = {1};
     view_.shard_of = make_partition_map(job_, 2, {});
     for (std::uint32_t c = 0; c < 2; ++c) {
-      view_.chains.push_back({{c}, {}, {}, true});
+      view_.chains.push_back({{c}, {}, true});
       std::vector<partition_id> here;
       for (std::uint32_t p = 0; p < job_.partitions; ++p)
         if (view_.shard_of[p].value == c)

@@ -37,7 +37,7 @@ inline member_id routed_server(std::uint32_t index) { return {role::server, inde
 inline view routed_view(const job_spec& job, std::uint64_t config = 1) {
   view made{{config}, {1}, {}, {}};
   for (std::uint32_t s = 0; s < job.servers; ++s)
-    made.chains.push_back({{s}, routed_server(s), "", true});
+    made.chains.push_back({{s}, routed_server(s), true});
   for (std::uint32_t p = 0; p < job.partitions; ++p)
     made.shard_of.push_back({p % job.servers});
   return made;

@@ -70,7 +70,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
       if (news == nullptr || state.told)
         return;
       if (store.views)
-        self->send(store.views, view_atom_v, news->view);
+        self->send(store.views, view_atom_v, news->view, what.listeners);
       state.found.batches_done = news->batches_done;
       if (news->phase == job_phase::finished && !std::exchange(state.asked, true))
         fetch();

@@ -147,8 +147,7 @@ inline server_counters golden_server_counters() {
 inline view golden_view() {
   return {{3},
           {2},
-          {{{0}, {role::server, 0, {77}}, "127.0.0.1:4000", true},
-           {{1}, {role::server, 1, {78}}, "[::1]:4001", false}},
+          {{{0}, {role::server, 0, {77}}, true}, {{1}, {role::server, 1, {78}}, false}},
           {{0}, {1}, {0}, {1}}};
 }
 
@@ -181,7 +180,6 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   batch_set applied{{70}};
   applied.insert({200});
   const server_status of_server{
-    .address = "127.0.0.1:4000",
     .clock_ns = 123'456'789,
     .chains = {{.shard = {1},
                 .status = {{2}, {8}, {9}, true, true},
@@ -199,7 +197,6 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                  .generation = {2},
                                  .chains = {{{1}, golden_record()}},
                                  .shard_of = {{0}, {2}},
-                                 .servers = {{server, "127.0.0.1:4001"}},
                                  .heard_ns = 123'456'788,
                                  .workers = clocks,
                                  .checkpoint = 7,
@@ -248,7 +245,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   packed_reply.packed = golden_packed();
   packed_reply.packed[1].where.stamp = 79;
   auto replicated = golden_view();
-  replicated.chains.front().others = {{{role::server, 3, {13}}, "10.0.0.3:4001"}};
+  replicated.chains.front().others = {{role::server, 3, {13}}};
   const replica_status stalled{
     .shard = {1},
     .status = {{3}, {8}, {8}, true, false, true},
@@ -258,6 +255,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .applied = {},
     .clocks = {},
   };
+  const std::vector<member_address> listeners{{server, "127.0.0.1:4001"},
+                                              {{role::server, 3, {13}}, "10.0.0.3:4001"}};
   replica_status verified;
   verified.checksums = {{400, 0x3f2a77d1}, {500, 1}};
   return {
@@ -284,17 +283,21 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"request_anywhere", request_message{14, {{}, anywhere}}},
     {"hello_of_codec", hello{wire::protocol_version, 7, 9, server, all_encodings, 0x12}},
     {"report_server_verified",
-     status_message{server, 1, 2, 3, server_status{"10.0.0.2:4001", 9, {verified}, {}}}},
+     status_message{server, 1, 2, 3, server_status{9, {verified}, {}}, "10.0.0.2:4001"}},
     {"hello_of_functions",
      hello{wire::protocol_version, 7, 9, server, 0, 0, {{"fedbuff/1", 0x9b11c2e0}, {"f", 1}}}},
     {"request_packed", request_message{15, {packed_push, packed_pull}}},
     {"reply_packed", reply_message{15, {push_reply{42, false}, packed_reply}}},
     {"reply_of_generation", reply_message{14, {push_reply{42, false}, {}, {3}}}},
-    {"orders_worker_replicated",
-     desired_state{
-       {role::worker, 0, {5}}, 1, 2, false, {}, desired_worker{replicated, {}, 12, true}}},
+    {"orders_worker_replicated", desired_state{{role::worker, 0, {5}},
+                                               1,
+                                               2,
+                                               false,
+                                               {},
+                                               desired_worker{replicated, {}, 12, true},
+                                               listeners}},
     {"report_server_stuck",
-     status_message{server, 1, 2, 3, server_status{"10.0.0.2:4001", 9, {stalled}, {}}}},
+     status_message{server, 1, 2, 3, server_status{9, {stalled}, {}}, "10.0.0.2:4001"}},
     {"reply_rows", reply_message{11, {{}, pull_reply{44, golden_pieces(), {rows_read}}}}},
     {"requests", two_requests},
     {"answers", two_answers},
@@ -309,7 +312,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                                    golden_worker_counters(),
                                                    "node7",
                                                    failure{errc::job_failed, "cannot go on"}}}},
-    {"report_server", status_message{server, 1, 2, 3, of_server}},
+    {"report_server", status_message{server, 1, 2, 3, of_server, "127.0.0.1:4000"}},
     {"report_observer",
      status_message{
        {role::observer, 0, {1}},
@@ -324,7 +327,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                     true,
                                     failure{errc::job_failed, "the job failed"},
                                     desired_worker{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
-    {"orders_server", desired_state{server, 1, 2, false, {}, to_server}},
+    {"orders_server", desired_state{server, 1, 2, false, {}, to_server, listeners}},
     {"orders_observer", desired_state{{role::observer, 0, {1}}, 1, 2, false, {}, to_observer}},
     {"peer_entry",
      replica_message{

@@ -136,11 +136,8 @@ inline view random_view(random_source& random) {
           random.several([&] {
             return chain_entry{{random.number32()},
                                random_member(random),
-                               random.text(),
                                random.chance(),
-                               random.several([&] {
-                                 return server_address{random_member(random), random.text()};
-                               })};
+                               random.several([&] { return random_member(random); })};
           }),
           random.several([&] { return shard_id{random.number32()}; })};
 }
@@ -197,8 +194,7 @@ inline replica_status random_replica_status(random_source& random) {
 }
 
 inline server_status random_server_status(random_source& random) {
-  return {random.text(), random.number(),
-          random.several([&] { return random_replica_status(random); }),
+  return {random.number(), random.several([&] { return random_replica_status(random); }),
           random_server_counters(random)};
 }
 
@@ -256,9 +252,6 @@ inline desired_server random_desired_server(random_source& random) {
             return desired_chain{{random.number32()}, random_record(random)};
           }),
           random.several([&] { return shard_id{random.number32()}; }),
-          random.several([&] {
-            return server_address{random_member(random), random.text()};
-          }),
           random.number(),
           random.several([&] { return random_clock(random); }),
           random.number(),
@@ -271,12 +264,19 @@ constexpr std::size_t message_kinds = 13 + replica_message_kinds;
 /// message, status, desired state and replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
-    return status_message{random_member(random), random.number(), random.number(), random.number(),
-                          std::move(body)};
+    return status_message{random_member(random), random.number(), random.number(),
+                          random.number(),       std::move(body), random.text()};
   };
   auto some_desired_state = [&](auto body) {
-    return desired_state{random_member(random), random.number(),       random.number(),
-                         random.chance(),       random_reason(random), std::move(body)};
+    return desired_state{random_member(random),
+                         random.number(),
+                         random.number(),
+                         random.chance(),
+                         random_reason(random),
+                         std::move(body),
+                         random.several([&] {
+                           return member_address{random_member(random), random.text()};
+                         })};
   };
   auto rows_without_keys = [&] {
     auto rows = random.several([&] { return random_row_piece(random); });

@@ -63,6 +63,16 @@ TEST_CASE("links are between roles of which one admits the other") {
   CHECK(!may_have_link(role::coordinator, role::coordinator));
 }
 
+TEST_CASE("members are reached by roles that theirs admits, if it listens") {
+  CHECK(traits_of(role::server).is_reached_by(role::server));
+  CHECK(traits_of(role::server).is_reached_by(role::worker));
+  CHECK(traits_of(role::coordinator).is_reached_by(role::observer));
+  CHECK_FALSE(traits_of(role::server).is_reached_by(role::coordinator));
+  CHECK_FALSE(traits_of(role::worker).is_reached_by(role::worker));
+  for (const auto& row : role_rows)
+    CHECK((!row.listens || row.admits != 0)); // No member listens in vain.
+}
+
 TEST_CASE("ids of servers and workers name their slots and their processes") {
   CHECK(member_of(server_id{3}, {7}) == member_id{role::server, 3, {7}});
   CHECK(member_of(worker_id{2}) == member_id{role::worker, 2, {}});

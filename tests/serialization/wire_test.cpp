@@ -154,11 +154,11 @@ TEST_CASE("a frame is a stream of two segments whose second is padded with zeros
 
 TEST_CASE("a peer of another version is told apart by bytes that never change") {
   auto bytes = flatten(wire::encode(hello{.version = wire::protocol_version + 1, .from = {}}));
-  CHECK(word32(bytes, wire::prefix_bytes + 8) == 8);
+  CHECK(word32(bytes, wire::prefix_bytes + 8) == 9);
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 8, this process speaks 7");
+  CHECK(why.text == "the peer speaks protocol version 9, this process speaks 8");
 
   // A later version may put any bytes behind the first 16.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)

@@ -76,11 +76,11 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   if (what.rules().is_one_memory)
     around.shared = std::make_shared<shared_tables>(job, what.given);
   around.connector_of = [connect = made.coordinator()](const member_id&) { return connect; };
-  around.to_replicas = [servers](const server_address& peer) -> replica_sink {
-    return servers->at(peer.server.index);
+  around.to_replicas = [servers](const member_address& peer) -> replica_sink {
+    return servers->at(peer.member.index);
   };
-  around.to_servers = [servers, simulated](const chain_entry& entry) -> kv {
-    const kv there = servers->at(entry.head.index);
+  around.to_servers = [servers, simulated](const member_address& to) -> kv {
+    const kv there = servers->at(to.member.index);
     return simulated ? simulated->line_to(there) : there;
   };
   for (std::uint32_t i = 0; i < job.servers; ++i)
@@ -95,8 +95,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
     return spawn_client(as, around);
   };
   if (what.compression) // As a server's process unpacks what links bring.
-    around.to_servers = [servers, simulated, job, &system](const chain_entry& entry) -> kv {
-      const kv there = spawn_expander(system, job, servers->at(entry.head.index));
+    around.to_servers = [servers, simulated, job, &system](const member_address& to) -> kv {
+      const kv there = spawn_expander(system, job, servers->at(to.member.index));
       return simulated ? simulated->line_to(there) : there;
     };
   const auto per_process = plans.fields.at(role::worker).workers.per_process;

@@ -42,8 +42,8 @@ struct surroundings {
 
   /// Returns the way of a member to the coordinator.
   std::function<coordinator_connector(const member_id&)> connector_of{};
-  std::string address{}; ///< Where others reach a server; empty: they are in this process.
-  std::function<replica_sink(const server_address&)> to_replicas{};
+  std::string address{address_in_process}; ///< Where others reach a server.
+  std::function<replica_sink(const member_address&)> to_replicas{};
   server_connector to_servers{};
   std::shared_ptr<shared_tables> shared{}; ///< The memory of a job that has one for all workers.
 

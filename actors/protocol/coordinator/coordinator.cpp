@@ -35,6 +35,17 @@ bool well_formed(const status_message& what) {
   return std::visit([&](const auto& body) { return body.sender == what.from.role; }, what.body);
 }
 
+/// Checks that a member brings an address if its role listens, and none otherwise. Errors:
+/// invalid_argument.
+result<void> check_address(const member_id& who, const std::string& address) {
+  if (traits_of(who.role).listens == !address.empty())
+    return {};
+  const auto fault = address.empty()
+                       ? " brings no address, but its role listens"
+                       : " brings the address " + address + ", but its role does not listen";
+  return failure{errc::invalid_argument, name_of(who) + fault + ": build all hosts alike"};
+}
+
 /// Drops the parts of the stored state that do not hold for this job.
 storage::coordinator_state fitting(storage::coordinator_state stored, const job_spec& job) {
   const bool is_known = is_of(stored.job, job);
@@ -107,6 +118,10 @@ void coordinator::receive(const status_message& what, time_point now,
   if (!may_belong(what.from)) {
     reject_member(what.from, failure{errc::fenced, name_of(what.from) + " is not part of this job"},
                   effects);
+    return;
+  }
+  if (const auto fits = check_address(what.from, what.address); !fits) {
+    reject_member(what.from, fits.error(), effects);
     return;
   }
   if (const auto old = members_.gives_way(what.from, now))
@@ -221,6 +236,8 @@ void coordinator::notice_pause(time_point now) {
 void coordinator::on_join(const status_message& what, time_point now,
                           coordinator_effects& effects) {
   const auto& who = what.from;
+  if (traits_of(who.role).listens)
+    ++placements_; // Others may connect to it.
   if (!traits_of(who.role).has_slots)
     return;
   const bool again = !seen_.insert({who.role, who.index, {}}).second;
@@ -596,6 +613,11 @@ void coordinator::send(member_entry& to, desired_state what, time_point now,
   assert(!recovering_ || phase_ == job_phase::stopped);
   what.sequence = next_desired_++;
   assert(what.sequence > to.sent.sequence);
+  assert(std::ranges::all_of(what.listeners, [&](const member_address& x) {
+    const auto* known = members_.find(x.member);
+    return known != nullptr && !x.address.empty()
+           && traits_of(x.member.role).is_reached_by(what.to.role);
+  }));
   to.sent = what;
   to.sent_at = now;
   effects.push_back(send_effect{std::move(what)});

@@ -72,6 +72,8 @@ struct coordinator_options {
 /// (7) when a server is asked for the last cut of a stopped job, no worker may push to it any more;
 ///     in bsp no worker holds a batch after the clock of that cut. Held by: assert in finish();
 ///     check_stopped() in cli/sim/job_checks.cpp.
+/// (8) a member is told of the present members that its role may connect to, each with an address,
+///     and of no others. Held by: assert in send().
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
 ///                                               ^-----------a chain lost batches---------------|
@@ -214,7 +216,8 @@ private:
 
   view view_;
   event_journal events_;
-  std::uint64_t placements_ = 0; ///< Number of changes of records, servers or addresses.
+  /// Number of changes of records, servers or members that listen.
+  std::uint64_t placements_ = 0;
   std::uint64_t next_desired_ = 1;
   std::optional<common_parts> sent_common_;
   std::uint64_t desired_made_ = 0;

@@ -40,7 +40,6 @@ void coordinator::take_in(const member_id& who, const server_status& /*body*/, t
   }
   servers_[who.index] = {who, {}, now, 0};
   gone_[who.index] = now; // Until its status names the chains.
-  ++placements_;
 }
 
 void coordinator::on_server_lost(const member_id& who, time_point now, effects_ref effects) {
@@ -114,8 +113,6 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
 bool coordinator::hear(const member_id& from, const server_status& body, time_point now,
                        effects_ref effects) {
   auto& server = servers_[from.index];
-  if (server.report.address != body.address)
-    ++placements_; // Others need its address.
   server.report = body;
   if (body.chains.size() < state_.chains.size())
     return true; // It does not know all chains yet; chains that wait for it go on waiting.

@@ -1,6 +1,7 @@
 #include "actors/protocol/coordinator/desired_states.hpp"
 
 #include "actors/protocol/clock_table.hpp"
+#include "actors/protocol/mutation.hpp"
 
 #include <algorithm>
 
@@ -37,8 +38,6 @@ void fill(desired_server& mine, const member_id& who, const cluster_state& clust
   mine.shard_of = cluster.stored.shard_of;
   for (std::uint32_t index = 0; index < cluster.stored.chains.size(); ++index)
     mine.chains.push_back({{index}, cluster.stored.chains[index]});
-  for (const auto& [index, server] : cluster.servers)
-    mine.servers.push_back({server.id, server.report.address});
   if (const auto found = cluster.servers.find(who.index); found != cluster.servers.end())
     mine.heard_ns = found->second.echo_ns;
   for (const auto& [place, record] : cluster.members.workers()) {
@@ -150,39 +149,50 @@ decltype(desired_state::body) body_for(role whom) {
   return body;
 }
 
+std::vector<member_address> listeners_for(role whom, const membership& members,
+                                          std::span<const role_traits> rows) {
+  std::vector<member_address> all;
+  for (const auto& [slot, member] : members.all())
+    if (rows[static_cast<std::size_t>(slot.role)].is_reached_by(whom)
+        || mutated(mutation::told_of_all_members))
+      all.push_back({member.id, member.address});
+  return all;
+}
+
 desired_state desired_for(const member_id& who, const cluster_state& cluster) {
   desired_state what{who,
                      cluster.stored.term,
                      0,
                      cluster.phase == job_phase::stopped,
                      cluster.failed,
-                     body_for(who.role)};
+                     body_for(who.role),
+                     listeners_for(who.role, cluster.members)};
   std::visit([&](auto& body) { fill(body, who, cluster); }, what.body);
   return what;
 }
 
 view view_of(const cluster_state& cluster) {
   view made{cluster.view.config, cluster.stored.generation, {}, cluster.stored.shard_of};
-  const auto address_of = [&](const member_id& who) -> const std::string* {
+  const auto is_here = [&](const member_id& who) {
     const auto found = cluster.servers.find(who.index);
-    return found != cluster.servers.end() && found->second.id == who ? &found->second.report.address
-                                                                     : nullptr;
+    return found != cluster.servers.end() && found->second.id == who;
   };
   for (std::uint32_t index = 0; index < cluster.shards.all().size(); ++index) {
     const auto& shard = cluster.shards.all()[index];
-    auto& entry = made.chains.emplace_back(chain_entry{{index}, {}, {}, false});
-    if (const auto* address = shard.head ? address_of(*shard.head) : nullptr)
-      entry = {{index}, *shard.head, *address, shard.serving};
+    auto& entry = made.chains.emplace_back(chain_entry{{index}, {}, false});
+    if (shard.head && is_here(*shard.head))
+      entry = {{index}, *shard.head, shard.serving};
     const auto& members = cluster.stored.chains[index].active.members;
     for (std::size_t i = 1; i < members.size(); ++i)
-      if (const auto* address = address_of(members[i]))
-        entry.others.push_back({members[i], *address});
+      if (is_here(members[i]))
+        entry.others.push_back(members[i]);
   }
   return made;
 }
 
 bool must_be_sent(const desired_state& now_valid, const desired_state& sent) {
-  if (now_valid.stop != sent.stop || now_valid.failed != sent.failed)
+  if (now_valid.stop != sent.stop || now_valid.failed != sent.failed
+      || now_valid.listeners != sent.listeners)
     return true;
   const auto* shown = std::get_if<job_status>(&now_valid.body);
   const auto* before = std::get_if<job_status>(&sent.body);

@@ -11,6 +11,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
+#include <vector>
 
 namespace troupe {
 
@@ -35,6 +37,10 @@ struct cluster_state {
 
 /// Returns an empty body of a desired state for members of this role.
 decltype(desired_state::body) body_for(role whom);
+/// Returns the members that members of this role may connect to, with their addresses. `rows`: the
+/// properties of all roles.
+std::vector<member_address> listeners_for(role whom, const membership& members,
+                                          std::span<const role_traits> rows = role_rows);
 /// Returns the member's desired state, without a sequence.
 desired_state desired_for(const member_id& who, const cluster_state& cluster);
 /// Returns the heads and the partition map, as clients need them, with the configuration of

@@ -37,6 +37,7 @@ membership::standing membership::hear(const status_message& what, time_point now
   auto& holder = slot->second;
   if (is_free) {
     holder.id = what.from;
+    holder.address = what.address;
     waiting_.erase(what.from);
   } else if (holder.id != what.from) {
     const auto since = waiting_.try_emplace(what.from, now).first->second;

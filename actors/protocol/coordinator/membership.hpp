@@ -24,7 +24,8 @@ struct member_entry {
   time_point heard{0};                    ///< When that status came.
   std::optional<time_point> disconnected; ///< When its connection ended, if it was not heard since.
   std::uint64_t rss_bytes_max = 0;
-  desired_state sent; ///< The last desired state sent; sequence 0: none.
+  std::string address; ///< Where it listens, as its first status said; empty: it does not.
+  desired_state sent;  ///< The last desired state sent; sequence 0: none.
   time_point sent_at{0};
   resize reconciled; ///< The resize request of an observer that was applied last.
 };

@@ -59,7 +59,7 @@ void router::set_view(const view& now_valid, time_point now, router_effects& eff
   row_split_ = row_split{view_.shard_of};
   for (const auto& entry : view_.chains) {
     auto& known = chains_[entry.shard];
-    const bool is_new = known.entry.head != entry.head || known.entry.address != entry.address;
+    const bool is_new = known.entry.head != entry.head;
     const bool is_back = entry.serving && (is_new || !known.entry.serving);
     const bool other_readers = known.entry.others != entry.others;
     known.entry = entry;
@@ -308,9 +308,7 @@ void router::send(chain_queue& to, part_id id, router_effects& effects) {
   auto& part = to.open.at(id);
   send_part_effect effect{id, to.entry, part.what, to.attempt};
   if (part.at > 0) {
-    const auto& reader = to.entry.others[part.at - 1];
-    effect.to.head = reader.server;
-    effect.to.address = reader.address;
+    effect.to.head = to.entry.others[part.at - 1];
     effect.attempt = part.read = read_attempts | ++to.reads;
   }
   if (part.what.push && first_reader(to, part.what) > 0)

@@ -133,20 +133,20 @@ void process_links::serve_coordinator(coordinator_service target) {
   services_->control = std::move(target);
 }
 
-std::function<kv_service(const chain_entry&)> process_links::to_servers() const {
+std::function<kv_service(const member_address&)> process_links::to_servers() const {
   return [&system = services_->system, links = detail::link_dispatcher_ptr{services_->links},
-          limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
-    const auto where = parse_endpoint(entry.address);
-    return detail::spawn_remote(system, links, where ? *where : endpoint{}, entry.head, limits,
+          limits = services_->limits, memory = services_->memory](const member_address& there) {
+    const auto where = parse_endpoint(there.address);
+    return detail::spawn_remote(system, links, where ? *where : endpoint{}, there.member, limits,
                                 memory);
   };
 }
 
-std::function<replica_sink(const server_address&)> process_links::to_replicas() const {
+std::function<replica_sink(const member_address&)> process_links::to_replicas() const {
   return [&system = services_->system,
-          links = detail::link_dispatcher_ptr{services_->links}](const server_address& peer) {
+          links = detail::link_dispatcher_ptr{services_->links}](const member_address& peer) {
     const auto where = parse_endpoint(peer.address);
-    return detail::spawn_replica_link(system, links, where ? *where : endpoint{}, peer.server);
+    return detail::spawn_replica_link(system, links, where ? *where : endpoint{}, peer.member);
   };
 }
 

@@ -49,10 +49,10 @@ public:
   /// If another incarnation has the address, the server counts as gone. An invalid address is
   /// treated as one at which no process answers. Requests beyond a link's window wait. A push
   /// beyond the process's memory limit is refused with `overloaded`.
-  std::function<kv_service(const chain_entry&)> to_servers() const;
+  std::function<kv_service(const member_address&)> to_servers() const;
   /// Returns a maker of senders to replicas in other processes. A sender connects with its first
   /// message. Messages that were not sent when a link is lost are lost too.
-  std::function<replica_sink(const server_address&)> to_replicas() const;
+  std::function<replica_sink(const member_address&)> to_replicas() const;
   /// Returns the total time that requests waited for a link to open or for room in its window.
   std::chrono::nanoseconds window_wait() const;
   /// Returns the bytes of all requests and their replies.

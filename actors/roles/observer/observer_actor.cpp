@@ -23,7 +23,7 @@ struct observer_shell {
       return;
     if (views && mine->view.config > view_config) {
       view_config = mine->view.config;
-      self->send(views, view_atom_v, mine->view);
+      self->send(views, view_atom_v, mine->view, what.listeners);
     }
     mailbox->publish({*mine, what.term, what.stop, what.failed, what.sequence});
   }

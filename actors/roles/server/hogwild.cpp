@@ -212,7 +212,8 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
   auto& state = self->state;
   state.self = self;
   state.tables = std::move(tables);
-  state.port.open(self, id, fingerprint(state.tables->job()), connect);
+  state.port.open(self, id, fingerprint(state.tables->job()), connect,
+                  std::string{address_in_process});
   self->send(self, tick_atom_v);
   return {
     [&state](const desired_state& what) { state.reconcile(what); },

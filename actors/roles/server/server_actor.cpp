@@ -32,7 +32,7 @@ struct server_shell {
     shared.storage = std::move(files);
     shared.send = [this](const member_id& to, replica_message what) { send(to, std::move(what)); };
     shared.report = [this] { send_report(); };
-    port.open(self, shared.options.self, shared.options.job, connect);
+    port.open(self, shared.options.self, shared.options.job, connect, shared.options.address);
     self->delayed_send(self, tick_interval, tick_atom_v);
     send_report();
   }
@@ -79,8 +79,8 @@ struct server_shell {
   /// Sends a message to a replica. A message to an unknown address is lost, as any message between
   /// replicas may be.
   void send(const member_id& to, replica_message what) {
-    const auto where = std::ranges::find(servers, to, &server_address::server);
-    if (where == servers.end() || !shared.options.to_peer)
+    const auto where = std::ranges::find(listeners, to, &member_address::member);
+    if (where == listeners.end() || !shared.options.to_peer)
       return;
     auto& known = peers[to];
     if (!known)
@@ -96,9 +96,9 @@ struct server_shell {
       return;
     if (what.stop)
       return end(what);
-    servers = mine->servers;
+    listeners = what.listeners;
     std::erase_if(peers, [this](const auto& known) {
-      return std::ranges::find(servers, known.first, &server_address::server) == servers.end();
+      return std::ranges::find(listeners, known.first, &member_address::member) == listeners.end();
     });
     const auto shared_desired = std::make_shared<const desired_server>(*mine);
     for (const auto& [shard, record] : shared_desired->chains)
@@ -151,7 +151,6 @@ struct server_shell {
 
   void send_report() {
     server_status body;
-    body.address = shared.options.address;
     body.clock_ns = static_cast<std::uint64_t>(shared.options.boot_clock().count());
     for (const auto& [unused, replica] : replicas)
       body.chains.push_back(replica->report());
@@ -167,7 +166,7 @@ struct server_shell {
   member_port port;
   server_context shared;
   std::map<shard_id, std::unique_ptr<replica_runner>> replicas;
-  std::vector<server_address> servers;
+  std::vector<member_address> listeners;
   std::map<member_id, replica_sink> peers;
   std::vector<chain_status> told; ///< As last reported.
 

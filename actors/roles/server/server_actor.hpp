@@ -29,9 +29,9 @@ namespace troupe {
 struct server_options {
   member_id self;
   std::uint64_t job = 0; ///< Fingerprint of the job that this process was started for.
-  std::string address;   ///< Address of its kv for other processes; empty if there are none.
+  std::string address{address_in_process}; ///< Where its kv listens for other processes.
   /// Makes senders to the servers that have replicas of the same chains.
-  std::function<replica_sink(const server_address&)> to_peer{};
+  std::function<replica_sink(const member_address&)> to_peer{};
   shard_options shard{};
   chain_options chain{};
   /// Most pushes of asp and ssp tables that are applied in one pass over memory; they waited in the

@@ -49,7 +49,7 @@ struct router_shell {
   }
 
   void run(send_part_effect& effect) {
-    const auto to = handle_of(effect.to);
+    const auto to = handle_of(effect.to.head);
     requests.send<reply>(
       self, to,
       [this, part = effect.part](reply& answer) {
@@ -76,11 +76,10 @@ struct router_shell {
   }
 
   /// Returns the handle of a server, which serves all chains that the server leads.
-  const kv& handle_of(const chain_entry& entry) {
-    auto& known = servers[entry.head.index];
-    if (!known.handle || known.incarnation != entry.head.incarnation
-        || known.address != entry.address)
-      known = {entry.head.incarnation, entry.address, connect(entry)};
+  const kv& handle_of(const member_id& who) {
+    auto& known = servers[who.index];
+    if (!known.handle || known.whom != who) // An incarnation keeps its address.
+      known = {who, connect({who, address_in(listeners, who)})};
     return known.handle;
   }
 
@@ -91,8 +90,7 @@ struct router_shell {
   }
 
   struct server_handle {
-    incarnation_id incarnation;
-    std::string address;
+    member_id whom;
     kv handle;
   };
 
@@ -100,6 +98,7 @@ struct router_shell {
   std::optional<router> decider;
   effect_runner<router_effect> runner;
   server_connector connect;
+  std::vector<member_address> listeners;          ///< As they came with the newest view.
   std::map<std::uint32_t, server_handle> servers; ///< By index.
   growing_map<promise> promises;
   std::uint64_t next_token = 1;
@@ -117,7 +116,8 @@ router_shell::handle::behavior_type run_router(router_shell::pointer self, job_s
   auto& state = self->state;
   return {
     [&state](request& what) { return state.ask(std::move(what)); },
-    [&state](view_atom, const view& valid) {
+    [&state](view_atom, const view& valid, std::vector<member_address>& listeners) {
+      state.listeners = std::move(listeners);
       state.decide([&](time_point now, router_effects& effects) {
         state.decider->set_view(valid, now, effects);
       });

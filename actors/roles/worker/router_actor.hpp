@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Makes the kv that stands for a server: its actor in this process, or a remote one.
-using server_connector = std::function<kv(const chain_entry&)>;
+using server_connector = std::function<kv(const member_address&)>;
 
 router_handle spawn_router(caf::actor_system& system, job_spec job, server_connector connect,
                            router_options options = {});

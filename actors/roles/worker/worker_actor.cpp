@@ -95,7 +95,7 @@ struct worker_shell {
     if (mine->view.config > view_config) {
       view_config = mine->view.config;
       if (store.views)
-        self->send(store.views, view_atom_v, mine->view);
+        self->send(store.views, view_atom_v, mine->view, what.listeners);
     }
     const auto generation = steps->generation();
     steps->reconcile(*mine);

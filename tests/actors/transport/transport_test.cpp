@@ -38,8 +38,8 @@ TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
   const request_message pull{3, {{}, pull_request{{}, false, {{{1}, 2, 3}}}}};
   status_message reported;
   reported.from = {role::server, 1, {5}};
+  reported.address = "127.0.0.1:1";
   server_status about_server;
-  about_server.address = "127.0.0.1:1";
   about_server.chains.emplace_back().version = 77;
   reported.body = about_server;
   desired_state ordered;

@@ -360,7 +360,6 @@ TEST_CASE(
   const auto report_server = [&](std::uint32_t index) {
     const member_id who{role::server, index, {100 + index}};
     auto body = before.reconciled_status(who, 4);
-    body.address = "s" + std::to_string(100 + index);
     for (auto& entry : body.chains.at(0).clocks)
       entry.clock = 3;
     after.receive(who, body);
@@ -404,7 +403,6 @@ TEST_CASE("who was a backup by the coordinator before is admitted again, with a 
   for (const bool is_unbound : {false, true}) {
     coordinator_fixture after(before.job, {}, state_of(before));
     auto body = before.reconciled_status({role::server, 0, {100}}, 4);
-    body.address = "s100";
     if (is_unbound)
       body.chains.at(0).clocks.at(0).clock = unbound_clock;
     after.receive({role::server, 0, {100}}, body);

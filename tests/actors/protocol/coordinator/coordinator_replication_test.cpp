@@ -50,8 +50,8 @@ TEST_CASE("a chain of several replicas is started by servers in a row, when all 
   REQUIRE(one.chains_of(0, 100).size() == 2);
   CHECK(one.chains_of(0, 100)[0].shard == shard_id{0});
   CHECK(one.chains_of(0, 100)[1].shard == shard_id{2});
-  CHECK(one.desired_of_server(0, 100).servers
-        == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
+  CHECK(one.all_desired(role::server, 0, 100).listeners
+        == std::vector<member_address>{{{role::server, 0, {100}}, "s100"},
                                        {{role::server, 1, {101}}, "s101"},
                                        {{role::server, 2, {102}}, "s102"}});
 }
@@ -362,8 +362,9 @@ TEST_CASE("clients are told of all members of a chain that are there") {
   replicated one(3);
   const auto members = [&](std::uint32_t chain) {
     std::string all;
+    const auto& told = one.all_desired(role::worker, 0, 200);
     for (const auto& each : one.desired_of(0, 200).view.chains.at(chain).others)
-      all += each.address + " ";
+      all += address_in(told.listeners, each) + " ";
     return all;
   };
   CHECK(members(0) == "s101 s102 ");
@@ -445,7 +446,6 @@ void adopt(coordinator_fixture& after, coordinator_fixture& before, const server
   for (const auto& [index, incarnation] : alive) {
     const member_id who{role::server, index, {incarnation}};
     auto body = before.reconciled_status(who, applied);
-    body.address = "s" + std::to_string(incarnation);
     after.receive(who, body);
   }
 }
@@ -474,9 +474,7 @@ TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was 
   adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log and says so early.
   after.worker(0, 200);
   after.worker(1, 201);
-  server_status started;
-  started.address = "s112";
-  after.receive({role::server, 1, {112}}, started);
+  after.receive({role::server, 1, {112}}, server_status{});
   CHECK(after.text_of(0) == "0.100 1.101, then 0.110");
   after.server(1, 112);
   CHECK(after.text_of(0) == "0.100 1.101, then 1.112");

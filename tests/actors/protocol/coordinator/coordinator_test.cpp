@@ -83,7 +83,7 @@ TEST_CASE("training begins when all servers serve and all workers came") {
   one.server(1, 101);
   CHECK(one.boss->phase() == job_phase::training);
   const auto& shown = one.desired_of(0, 200).view;
-  CHECK(shown.chains[1] == chain_entry{{1}, {role::server, 1, {101}}, "s101", true});
+  CHECK(shown.chains[1] == chain_entry{{1}, {role::server, 1, {101}}, true});
   CHECK(shown.shard_of == one.desired_of_server(0, 100).shard_of);
 }
 
@@ -183,6 +183,57 @@ TEST_CASE("an old report changes nothing") {
   status_message what{{role::worker, 0, {200}}, fingerprint(one.job), 1, 0, worker_status{}};
   one.boss->receive(what, one.now, effects);
   CHECK(effects.empty());
+}
+
+TEST_CASE("a member hears of those that it may connect to, at once when another one comes") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  one.observer();
+  const member_id worker{role::worker, 0, {200}}, observer{role::observer, 0, {900}};
+  const std::vector<member_address> first{{{role::server, 0, {100}}, "s100"},
+                                          {{role::server, 1, {101}}, "s101"}};
+  for (const auto& who : {worker, observer, first[0].member})
+    CHECK(one.last.at(who).listeners == first);
+  one.server(2, 102);
+  auto all = first;
+  all.push_back({{role::server, 2, {102}}, "s102"});
+  for (const auto& who : {worker, observer, first[0].member, all[2].member})
+    CHECK(one.last.at(who).listeners == all);
+  one.death(role::server, 2, 102);
+  CHECK(one.last.at(worker).listeners == first);
+}
+
+TEST_CASE("a restarted server is told with its new address") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  one.death(role::server, 1, 101);
+  one.server(1, 111);
+  CHECK(one.all_desired(role::worker, 0, 200).listeners
+        == std::vector<member_address>{{{role::server, 0, {100}}, "s100"},
+                                       {{role::server, 1, {111}}, "s111"}});
+}
+
+TEST_CASE("a member whose address contradicts its role is sent home with a line") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}},
+    observer{role::observer, 0, {900}};
+  one.receive(server, server_status{}, "");
+  one.receive(worker, worker_status{}, "10.0.0.1:4000");
+  one.receive(observer, observer_status{}, "10.0.0.1:4001");
+  const auto line_to = [&](const member_id& who) {
+    const auto& told = one.last.at(who);
+    CHECK(told.stop);
+    return told.failed ? told.failed->text : "";
+  };
+  CHECK(line_to(server)
+        == "server 0 brings no address, but its role listens: build all hosts alike");
+  CHECK(line_to(worker)
+        == "worker 0 brings the address 10.0.0.1:4000, but its role does not listen: build all "
+           "hosts alike");
+  CHECK(line_to(observer).starts_with("observer 0 brings the address 10.0.0.1:4001, "));
+  CHECK(one.events.empty()); // None of them has become a member.
+  one.train();
+  CHECK(one.desired_of(0, 200).admitted); // As with the right addresses they may come.
 }
 
 TEST_CASE("a server beyond what a job can have is sent home, one beyond the job's may join") {

@@ -24,6 +24,51 @@ TEST_CASE("a worker hears of every change at once") {
   CHECK(must_be_sent(after, before));
 }
 
+TEST_CASE("every member hears of a change of those that it may connect to at once") {
+  for (const auto& row : role_rows) {
+    if (row.members_max == 0)
+      continue;
+    desired_state before;
+    before.body = body_for(row.role);
+    auto after = before;
+    after.listeners = {{{role::server, 0, {1}}, "there:1"}};
+    CHECK(must_be_sent(after, before));
+  }
+}
+
+/// Returns members of all roles that report, each with an address.
+membership members_with_addresses() {
+  membership all;
+  for (const auto& row : role_rows) {
+    status_message what;
+    what.from = {row.role, 4, {10}};
+    what.sequence = 1;
+    what.address = std::string{row.name} + ":1";
+    if (row.members_max > 0)
+      all.hear(what, 10s);
+  }
+  return all;
+}
+
+TEST_CASE("a role that begins to listen is listed for the roles that it admits, and no others") {
+  const auto members = members_with_addresses();
+  const member_address server{{role::server, 4, {10}}, "server:1"};
+  const member_address worker{{role::worker, 4, {10}}, "worker:1"};
+  for (const auto whom : {role::server, role::worker, role::observer})
+    CHECK(listeners_for(whom, members) == std::vector{server});
+  CHECK(listeners_for(role::coordinator, members).empty());
+  auto rows = role_rows;
+  auto& changed = rows[static_cast<std::size_t>(role::worker)];
+  changed.listens = true;
+  changed.admits = role_set_of({role::worker, role::coordinator});
+  CHECK(listeners_for(role::worker, members, rows) == std::vector{server, worker});
+  CHECK(listeners_for(role::coordinator, members, rows) == std::vector{worker});
+  for (const auto whom : {role::server, role::observer})
+    CHECK(listeners_for(whom, members, rows) == std::vector{server});
+  changed.listens = false; // It admits them, as ranks do, and has no address to tell.
+  CHECK(listeners_for(role::worker, members, rows) == std::vector{server});
+}
+
 TEST_CASE("a job has the servers that are stored, else those that it began with") {
   const auto job = job_of_mode(consistency_mode::asp, 2);
   storage::coordinator_state stored;

@@ -12,7 +12,7 @@ view replicated_view(const job_spec& job, std::uint64_t config = 1) {
   auto made = routed_view(job, config);
   for (auto& entry : made.chains)
     for (std::uint32_t i = 1; i < 3; ++i)
-      entry.others.push_back({routed_server((entry.shard.value + i) % 3), "other"});
+      entry.others.push_back(routed_server((entry.shard.value + i) % 3));
   return made;
 }
 

@@ -444,7 +444,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
     std::vector<send_part_effect> in_flight;
     auto valid = routed_view(f.job);
     for (auto& entry : valid.chains) // Requests with pulls only may also go to a third server.
-      entry.others.resize(seed % 2, {routed_server(2), ""});
+      entry.others.resize(seed % 2, routed_server(2));
     f.decide = router{f.job, {.reads = seed % 4 == 0 ? read_target::any : read_target::head}};
     f.set_view(valid);
     std::uint64_t requests = 0;

@@ -41,7 +41,9 @@ struct fixture : actor_fixture {
 
   template <class Body>
   void report_from(const member_id& who, const troupe::member_handle& handle, Body body) {
-    send(service, status_message{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
+    const std::string address = traits_of(who.role).listens ? "there:1" : "";
+    send(service, status_message{who, fingerprint(job), ++sequence, 0, std::move(body), address},
+         handle);
   }
 
   /// Returns why the coordinator ended; nullopt while it lives.

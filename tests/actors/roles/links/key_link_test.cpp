@@ -59,7 +59,7 @@ struct server_process : process {
 struct client_process : process {
   explicit client_process(const endpoint& server, bool with_key_cache = true)
       : process({role::worker, 3, {20}}, {.key_cache = with_key_cache}),
-        remote(links->to_servers()({{0}, server_0, to_string(server), true})) {}
+        remote(links->to_servers()({server_0, to_string(server)})) {}
 
   /// Pulls the rows; returns whether their values are those of the keys.
   bool pull(const row_keys& asked, bool latest = false) {

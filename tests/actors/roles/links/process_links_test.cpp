@@ -132,7 +132,7 @@ struct server_process : process {
 kv_service remote_of(const process& from, const endpoint& where,
                      incarnation_id incarnation = server_0.incarnation) {
   const member_id head{server_0.role, server_0.index, incarnation};
-  return from.links->to_servers()({{0}, head, to_string(where), true});
+  return from.links->to_servers()({head, to_string(where)});
 }
 
 /// Pushes the batch; returns the version of the push reply, or the error.
@@ -422,7 +422,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
   server_process server{seen};
   process client{worker_3};
   const auto connect = client.links->to_servers();
-  chain_entry there{{0}, server_0, to_string(server.address), true};
+  const member_address there{server_0, to_string(server.address)};
   CHECK(version_of(push(client, connect(there), 1)) == 1);
   auto nowhere = there;
   nowhere.address = "no address";

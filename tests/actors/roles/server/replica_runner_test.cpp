@@ -60,7 +60,7 @@ struct fixture : actor_fixture {
     if (!record_directory.empty())
       what.record = {record_directory, [this](const std::string& why) { complaints += why; }};
     what.boot_clock = clock();
-    what.to_peer = [this](const server_address& to) { return relay_to(to.server.index); };
+    what.to_peer = [this](const member_address& to) { return relay_to(to.member.index); };
     ids[index] = what.self;
     servers[index] = owned(spawn_server(system, std::move(what), coordinator.connector(), files()));
   }
@@ -139,13 +139,14 @@ struct fixture : actor_fixture {
       what.generation = generation;
       what.chains = {{{0}, record}};
       what.shard_of.assign(job.partitions, shard_id{0});
+      std::vector<member_address> listeners;
       for (const auto& [unused, id] : ids)
-        what.servers.push_back({id, ""});
+        listeners.push_back({id, std::string{address_in_process}});
       what.heard_ns = hears ? report_of(index).clock_ns : 0;
       what.workers = {test::member(0), test::member(1)};
       what.checkpoint = checkpoint;
       what.checkpoint_clock = checkpoint_clock;
-      coordinator.order(server, what);
+      coordinator.order(server, what, false, listeners);
     }
   }
 

@@ -128,7 +128,7 @@ TEST_CASE("a_server_reports_at_once_and_then_every_100_ms") {
   REQUIRE(f.coordinator.reports().size() == 1);
   CHECK(f.coordinator.reports()[0].from == member_id{role::server, 0, {77}});
   CHECK(f.coordinator.reports()[0].job == fingerprint(f.job));
-  CHECK(f.coordinator.last<server_status>().address == "here:1");
+  CHECK(f.coordinator.reports()[0].address == "here:1");
   CHECK(f.coordinator.last<server_status>().chains.empty());
   f.advance(1000ms);
   CHECK(f.coordinator.reports().size() == 11);

@@ -14,12 +14,16 @@ namespace {
 
 struct fixture : actor_fixture {
   fixture() : first(*this), second(*this) {
-    auto connect = [this](const chain_entry& entry) -> kv {
-      connected.push_back(entry);
-      return entry.head.index == 0 ? first.handle() : second.handle();
+    auto connect = [this](const member_address& to) -> kv {
+      connected.push_back(to);
+      return to.member.index == 0 ? first.handle() : second.handle();
     };
     router = owned(spawn_router(system, job, connect));
-    send(router, view_atom_v, routed_view(job));
+    tell(routed_view(job));
+  }
+
+  void tell(view valid, std::vector<member_address> listeners = {}) {
+    send(router, view_atom_v, std::move(valid), std::move(listeners));
   }
 
   static fake_kv::pull_answer answer(const pull_request& asked) { return answer_to(asked, 3); }
@@ -27,7 +31,7 @@ struct fixture : actor_fixture {
   job_spec job = routed_job();
   fake_kv first;
   fake_kv second;
-  std::vector<chain_entry> connected;
+  std::vector<member_address> connected;
   router_handle router;
 };
 
@@ -87,9 +91,9 @@ TEST_CASE("a_router_actor_connects_anew_to_a_new_incarnation") {
   const auto pushing = f.push(f.router, whole_push(f.job));
   auto now_valid = routed_view(f.job, 2);
   now_valid.chains[0].head.incarnation = {500};
-  f.send(f.router, view_atom_v, now_valid);
+  f.tell(now_valid);
   REQUIRE(f.connected.size() == 3);
-  CHECK(f.connected[2].head.incarnation.value == 500);
+  CHECK(f.connected[2].member.incarnation.value == 500);
   CHECK(f.first.pushes().size() == 2);
   CHECK(f.second.pushes().size() == 1);
   CHECK(pushing->pending());
@@ -109,8 +113,8 @@ TEST_CASE("a_router_actor_reads_at_another_replica_while_the_head_is_silent") {
   fixture f;
   f.second.on_pull(fixture::answer);
   auto replicated = routed_view(f.job, 2);
-  replicated.chains[0].others = {{routed_server(1), "second"}};
-  f.send(f.router, view_atom_v, replicated);
+  replicated.chains[0].others = {routed_server(1)};
+  f.tell(replicated, {{routed_server(1), "second"}});
   const auto pulling = f.pull(f.router, whole_pull(f.job));
   f.advance(150ms, 10ms);
   CHECK(pulling->pending());
