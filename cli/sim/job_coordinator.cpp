@@ -12,6 +12,7 @@ void job_world::start_coordinator(bool resume) {
   told_done_.clear();
   refused_.clear();
   evicted_at_.reset();
+  fails_ = false;
   note("the coordinator starts");
   const auto last = checkpoints_.empty() ? 0 : checkpoints_.rbegin()->first;
   coordinator_effects effects;
@@ -158,7 +159,7 @@ void job_world::run(event_effect& effect) {
   switch (effect.what.kind) {
   case event_kind::job_failed:
     require(may_fail(text), "liveness: " + text);
-    has_failed_ = true;
+    has_failed_ = fails_ = true;
     break;
   case event_kind::worker_demoted: ++tally_.backups; break;
   case event_kind::server_added: ++tally_.additions; break;

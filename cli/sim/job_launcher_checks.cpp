@@ -104,15 +104,15 @@ void job_world::check_status(const launcher& by, const end_effect& what) const {
   const auto status = std::to_string(what.status) + (what.why ? ": " + what.why->text : "");
   switch (what.status) {
   case EXIT_SUCCESS:
-    return require(by.sent_away && !has_failed_
-                     && (by.trained || was_missed(by.id, now_ - end_patience)),
-                   "end: status 0 without a result");
+    return require(by.sent_away && !fails_ && by.trained, "end: status 0 without a result");
   case 128 + SIGTERM: return require(by.stop_asked, "end: stopped though nobody asked for that");
   default: {
     // Then a coordinator may die or hang for longer than the launcher waits for a checkpoint.
     const bool is_late =
       by.stop_asked && what.abandoned && (*stop_at_ < faults_end_ || hang_at_.has_value());
-    require(has_failed_ || is_late, "end: status " + status);
+    const bool was_cut_off =
+      by.sent_away && !by.trained && was_missed(by.id, *by.sent_away - surely_heard);
+    require(has_failed_ || is_late || was_cut_off, "end: status " + status);
   }
   }
 }

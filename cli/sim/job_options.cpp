@@ -68,6 +68,7 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   what.reads = one_of(2) ? read_target::any : read_target::head;
   what.resume = !no_faults && one_of(6);
   draw_processes(random, what);
+  what.leases_ahead = pick(1, 2);
   return what;
 }
 
@@ -76,6 +77,7 @@ coordinator_options coordinator_options_of(const job_options& what, bool resume)
   using namespace std::chrono_literals;
   coordinator_options how;
   how.ledger.lease_batches = what.lease_batches;
+  how.ledger.leases_ahead = what.leases_ahead;
   how.liveness_timeout = 1500ms;
   how.gather_timeout = 1000ms;
   how.recovery_timeout = 800ms;

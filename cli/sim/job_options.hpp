@@ -28,6 +28,7 @@ struct job_options {
   std::uint32_t slow_workers = 0;  ///< Watched by a detector 20 times as hasty as others.
   std::uint32_t spare_servers = 0; ///< Servers that may be added.
   std::uint32_t lease_batches = 8;
+  std::uint32_t leases_ahead = 2; ///< 1: a worker may end its batches before it gets new ones.
   std::uint64_t checkpoint_clocks = 0;
   std::uint32_t pulls_ahead = 0; ///< Batches whose values are pulled while one is computed.
   read_target reads = read_target::head;

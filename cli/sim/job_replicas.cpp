@@ -19,6 +19,11 @@ void job_world::ask(server& by, const member_id& from, const part_in_flight& wha
   if (found == by.chains.end())
     return send_answer(by, from, what, {},
                        failure{errc::not_ready, "the server has no part in this shard (yet)"});
+  if (what.what->push && !quiet_ && chance(full_log_)) {
+    ++tally_.refused;
+    return send_answer(by, from, what, {},
+                       failure{errc::not_ready, "too much waits for the other replicas"});
+  }
   auto& at = found->second;
   const request_token token{at.next_token++};
   at.requests.emplace(token, hosted::open_request{from, what});

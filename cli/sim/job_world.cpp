@@ -27,6 +27,7 @@ bool has_single_pushes(std::size_t kind) { return !simulated_modes[kind].clock_u
 const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
+  {"pushes refused", &job_tally::refused, 3},
   {"pulls answered", &job_tally::answered, 225},
   {"... by any replica", &job_tally::answered_anywhere, 25, may_read_anywhere},
   {"workers killed", &job_tally::worker_kills, 1.3},
@@ -93,6 +94,7 @@ job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
   const double share_here = chance(0.5) ? 1.0 : chance(0.5) ? 0.5 : 0.0;
   connections_seen_ = chance(0.5) ? 1.0 : 0.5;
   start_failure_ = intensity(0.3);
+  full_log_ = intensity(0.1);
   faults_end_ = pick_ms(3000, 6000);
   dies_together_ = options_.resume;
   if (!no_faults && chance(hanging_jobs))

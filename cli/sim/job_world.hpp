@@ -37,7 +37,8 @@ namespace troupe::sim {
 
 /// Counts the events of a history, so that a run can show that it tested something.
 struct job_tally {
-  std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
+  std::uint64_t events = 0, applied = 0, repeated = 0, refused = 0, answered = 0,
+                answered_anywhere = 0;
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
   std::uint64_t unnoticed_restarts = 0;
   std::uint64_t restarts = 0, failed_starts = 0, hangs = 0, hung_kills = 0, evaluations = 0;
@@ -339,6 +340,7 @@ private:
     resize_rate_, slow_disk_, part_failure_, unreadable_, slow_store_, link_breaks_, wiped_;
   double connections_seen_; ///< Chance that the coordinator notices the end of one.
   double start_failure_;
+  double full_log_; ///< Chance that a server refuses a push, as it holds too many entries.
   std::optional<time_point> hang_at_; ///< When a process begins to hang; nullopt: none does.
   time_point faults_end_{0};
   bool dies_together_ = false;
@@ -392,7 +394,8 @@ private:
   std::map<shard_id, batch_set> acknowledged_; ///< In the chain's active generation.
   std::map<shard_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
   job_phase last_phase_ = job_phase::gathering; ///< The coordinator's, at its last tick.
-  bool has_failed_ = false;
+  bool has_failed_ = false;                     ///< A coordinator said that the job failed.
+  bool fails_ = false; ///< The present one did. A successor may go on with the job.
   tally tally_;
 };
 
