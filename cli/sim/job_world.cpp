@@ -262,11 +262,16 @@ void job_world::start_worker(const worker_process& home, std::uint32_t index) {
   send_report(*fresh);
 }
 
-/// Starts a process of another host, unless by then the job has ended or the server has left it.
+/// Starts a process of another host, unless the job has ended by then. A server that is leaving the
+/// job starts once it stays.
 void job_world::start_elsewhere(process_name who, time_point when) {
   at(when, [this, who, run = launcher_->id] {
-    if (launcher_->id == run && !runs(who) && !is_here(who) && launcher_->wants(who))
+    if (launcher_->id != run || runs(who) || is_here(who))
+      return;
+    if (launcher_->wants(who))
       start(who);
+    else if (launcher_->phase() < job_phase::finished && !launcher_->sent_away)
+      start_elsewhere(who, now_ + restart_pause_elsewhere);
   });
 }
 

@@ -451,6 +451,20 @@ TEST_CASE("a job that failed says why, in the coordinator's words") {
   CHECK(f.session.exit_status() == 1);
 }
 
+TEST_CASE("a job that ends while its launcher is cut off has no result") {
+  fixture f;
+  f.follow(job_phase::training);
+  f.news.stop = true;
+  CHECK(f.follow(job_phase::stopped).evaluated.empty());
+  const auto last = f.look();
+  CHECK(last.results == 1); // The report is written.
+  REQUIRE(last.end);
+  CHECK(last.end->status == 1);
+  CHECK(last.end->why.value().text
+        == "trained, but the final parameters were not evaluated: this launcher was cut off from "
+           "the job as it ended");
+}
+
 TEST_CASE("to be sent away from a job that goes on is a failure") {
   fixture f;
   f.news.stop = true;
