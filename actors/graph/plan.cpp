@@ -99,6 +99,7 @@ void fill_job(const graph& described, plan& made) {
   job.batch_samples = options.batch_samples;
   job.epochs = options.epochs;
   job.own_options = options.own;
+  job.own_store = static_cast<bool>(made.make_keeper); // So that the server's process makes it.
   made.rules().fill(made);
 }
 

@@ -3,6 +3,8 @@
 #include "doctest/doctest.h"
 #include "serialization/job.hpp"
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,19 @@ TEST_CASE("every mode has a name that is read back") {
     REQUIRE(read);
     CHECK(*read == made);
     CHECK(made.traits().name == row.name);
+  }
+}
+
+TEST_CASE("every mode has a row in the guide and in the README") {
+  for (const std::string page : {"/docs/guide/consistency.md", "/README.md"}) {
+    std::ifstream file{TROUPE_SOURCE_DIR + page};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    for (const auto& row : mode_rows) {
+      CAPTURE(page);
+      CAPTURE(row.name);
+      const auto name = std::string{row.name} + (row.has_slack ? ":S" : "");
+      CHECK(text.find("\n| `" + name + "` ") != std::string::npos);
+    }
   }
 }
 

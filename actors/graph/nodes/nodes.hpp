@@ -93,12 +93,12 @@ public:
   store_kind kind() const { return kind_; }
   std::vector<table_spec>& tables() { return fields_.tables; }
   const std::vector<table_spec>& tables() const { return fields_.tables; }
-  /// Returns the fields of servers. Requires: kind() is servers or own_store.
+  /// Returns the fields of servers. Requires: the kind has servers.
   const servers& as_servers() const { return fields_; }
   /// Requires: kind() is not shared_memory.
   const checkpoint_options& checkpoints() const { return fields_.checkpoints; }
 
-  /// Returns the maker of an own store's keepers.
+  /// Returns the maker of the keepers; empty: the values are in tables.
   const keeper_factory& keeper() const { return keeper_; }
   bool keeper_takes_sums() const { return keeper_takes_sums_; }
 
@@ -175,8 +175,7 @@ struct evaluate {
 };
 
 template <class Node>
-concept is_store = std::same_as<Node, servers> || std::same_as<Node, shared_memory> || std::same_as<
-  Node, all_reduce> || std::same_as<Node, own_store> || std::same_as<Node, any_store>;
+concept is_store = std::convertible_to<Node, any_store>;
 template <class Node>
 concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate>;
 

@@ -32,6 +32,7 @@ struct store_rules {
   /// Makes the store of the command line: tables with its consistency and optimiser. Null: only a
   /// program makes it.
   any_store (*make)(std::vector<table_spec> tables, const servers& fields) = nullptr;
+  /// Of a kind that a word or a mode of --sync chooses. Other kinds refuse options in check().
   std::span<const refused_options> refused = {};
 
   // -- its members --
@@ -64,7 +65,7 @@ struct store_rules {
 extern const store_rules rules_of_servers, rules_of_shared_memory, rules_of_all_reduce,
   rules_of_own_store;
 
-/// All kinds. Add a new one here.
+/// Returns the rules of all kinds, in their order.
 std::span<const store_rules* const> all_store_rules();
 const store_rules& rules_of(store_kind kind);
 

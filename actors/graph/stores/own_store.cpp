@@ -16,7 +16,6 @@ static void settle(const any_store& store, plan& made) {
 }
 
 static void fill(plan& made) {
-  made.job.own_store = true;
   made.job.partitions = 1;
   made.job.servers = made.options.servers.count;
 }

@@ -1,5 +1,6 @@
 // Lists the kinds of stores.
 #include "actors/graph/nodes/store_rules.hpp"
+#include "base/enumerators.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +10,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<const store_rules*, 4> kinds{&rules_of_servers, &rules_of_shared_memory,
-                                                  &rules_of_all_reduce, &rules_of_own_store};
+constexpr std::array kinds{&rules_of_servers, &rules_of_shared_memory, &rules_of_all_reduce,
+                           &rules_of_own_store};
+static_assert(!is_enumerator<static_cast<store_kind>(kinds.size())>()); // The list lacks none.
 
 } // namespace
 

@@ -109,6 +109,15 @@ TEST_CASE("fields_that_a_program_sets_take_the_place_of_the_command_lines") {
         == "--lr has no effect: this program sets it for the tables of model itself");
 }
 
+TEST_CASE("each_kind_of_store_has_rules_at_its_place") {
+  const auto all = all_store_rules();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    CHECK(all[i]->kind == static_cast<store_kind>(i));
+    CHECK((all[i]->refused.empty() || all[i]->make)); // No option chooses it.
+  }
+}
+
 namespace {
 
 struct no_keeper final : keeper {
