@@ -385,6 +385,28 @@ TEST_CASE("a server that dies while it is drained starts when it is added before
   CHECK(f.follow().started == std::vector<process_name>{{role::server, 1}});
 }
 
+TEST_CASE("a server that was given up is not started again while the job still has it") {
+  for (const bool is_hopeless : {false, true}) {
+    CAPTURE(is_hopeless);
+    auto options = with_processes();
+    options.processes[1].on_death.crashes_max = 1;
+    fixture f{options};
+    f.look();
+    member_status lost;
+    lost.member = {role::server, 0, {2}}; // The coordinator is the first process that starts.
+    f.news.desired_state.servers = {{0}};
+    f.news.desired_state.members = {lost};
+    CHECK(f.follow().started.empty());
+    if (is_hopeless)
+      f.tell({role::server, 0}, word_kind::hopeless, "the disk is full");
+    CHECK(f.exit({role::server, 0}, 1).started.empty());
+    CHECK(f.follow().started.empty());
+    f.look();
+    CHECK(f.session.report().failed);
+    CHECK(f.follow().started.empty());
+  }
+}
+
 TEST_CASE("an added server that cannot be started is left to other hosts, with a line") {
   fixture f{with_processes()};
   f.look();
