@@ -52,6 +52,8 @@ struct process_loss {
 /// (1) a process that runs is not due, and a process that left or was given up never is. Held by:
 ///     assert in take_due().
 /// (2) after wind_down() no process is due. Held by: assert in take_due().
+/// (3) the job fails when a process reaches a limit, unless its node leaves it out, and not before.
+///     Held by: restart_oracle::check() in cli/sim/restart_oracle.cpp.
 class process_table {
 public:
   explicit process_table(restart_pauses pauses = {}) : pauses_(pauses) {}
