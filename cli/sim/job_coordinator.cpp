@@ -158,7 +158,7 @@ void job_world::run(event_effect& effect) {
   note(text);
   switch (effect.what.kind) {
   case event_kind::job_failed:
-    require(may_fail(text), "liveness: " + text);
+    require(may_fail(text) || launcher_->restarts.explains(text), "liveness: " + text);
     has_failed_ = fails_ = true;
     break;
   case event_kind::worker_demoted: ++tally_.backups; break;

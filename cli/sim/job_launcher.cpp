@@ -5,10 +5,13 @@
 namespace troupe::sim {
 namespace {
 
-constexpr milliseconds launcher_interval = 50ms;
-/// Of the first start of a process.
+/// The longest time that a process needs to start.
 constexpr std::uint64_t start_ms_max = 50;
 constexpr std::uint64_t evaluation_ms_max = 200, evaluation_long_ms_max = 1500;
+
+bool is_clean(const process_end& end) {
+  return end.how == process_end::kind::exited && end.number == EXIT_SUCCESS;
+}
 
 } // namespace
 
@@ -34,21 +37,28 @@ void job_world::start_launcher() {
     start_elsewhere(who, now_ + pick_ms(0, start_ms_max));
 }
 
-/// Returns the options of real jobs with shorter pauses, and without an end to crashes.
+/// Returns the options of real jobs with shorter pauses. Only the node of a process that is to
+/// crash has limits.
 session_options job_world::session_options_of() const {
-  const supervision on_death{.crashes_max = 1000};
+  const auto on_death = [this](role of) {
+    return crashes_ && crashes_->who.role == of ? crashes_->limits
+                                                : supervision{.crashes_max = 1000};
+  };
   session_options how;
-  how.processes.push_back({{role::coordinator, 0}, "", on_death});
+  how.processes.push_back({{role::coordinator, 0}, "", on_death(role::coordinator)});
   for (const auto& who : first_processes()) {
     const bool is_worker = who.role == role::worker;
     if (is_here(who))
-      how.processes.push_back({who, is_worker ? "workers" : "servers", on_death,
+      how.processes.push_back({who, is_worker ? "workers" : "servers", on_death(who.role),
                                is_worker ? group_of(who.index) : std::vector<std::uint32_t>{}});
     else if (!is_worker)
       how.servers_elsewhere.insert(who.index);
   }
-  how.added_server = process_plan{{role::server, 0}, "servers", on_death};
+  how.added_server = process_plan{{role::server, 0}, "servers", on_death(role::server)};
   how.pauses = {.min = 10ms, .max = 200ms, .dismissed = 300ms, .quick = 0ms};
+  // Pauses that double in steps of the launcher's interval, and dismissals that count.
+  if (crashes_)
+    how.pauses = {.min = 60ms, .max = 400ms, .dismissed = 100ms, .quick = 500ms};
   how.evaluates = evaluated_parameters::epochs;
   how.exports = options_.resume;
   how.batches_per_epoch = job().batches_per_epoch();
@@ -63,9 +73,12 @@ void job_world::act(launcher& by) {
   if (stop_at_ && now_ >= *stop_at_ && !std::exchange(by.stop_asked, true))
     take(by, stop_asked{SIGTERM});
   for (const auto& each : std::exchange(by.heard, {})) {
-    for (const auto& who : each.lost)
-      by.deaths.push_back({who});
-    if (const auto* const end = std::get_if<process_ended>(&each.what))
+    const auto* const end = std::get_if<process_ended>(&each.what);
+    const bool is_loss = end == nullptr || !is_clean(end->how) || !by.may_end(end->who);
+    if (is_loss)
+      for (const auto& who : each.lost)
+        by.deaths.push_back({who});
+    if (end != nullptr)
       by.down.emplace(end->who, now_);
     if (std::holds_alternative<epoch_evaluated>(each.what))
       by.evaluates = false;
@@ -76,6 +89,7 @@ void job_world::act(launcher& by) {
   take(by, time_passed{});
   check_report(by);
   check_restarts(by);
+  check_limits(by);
   const auto& report = by.decides.report();
   if (report == by.reported && now_ - by.reported_at < report_interval)
     return;
@@ -106,6 +120,7 @@ void job_world::follow(launcher& by) {
 }
 
 void job_world::take(launcher& by, const session_event& what) {
+  expect(by, what);
   for (const auto& effect : by.decides.take(what, now_))
     std::visit([&](const auto& each) { run(by, each); }, effect);
 }
@@ -143,8 +158,11 @@ void job_world::hear_work(const member_id& who) {
   const auto home = home_of(who);
   auto& has_worked = who.role == role::server ? servers_.at(who.index)->has_worked
                                               : process_of(*workers_.at(who.index)).has_worked;
-  if (!std::exchange(has_worked, true) && is_here(home))
-    launcher_->heard.push_back({process_word{home, word_kind::works}});
+  if (std::exchange(has_worked, true) || !is_here(home))
+    return;
+  launcher_->heard.push_back({process_word{home, word_kind::works}});
+  if (is_crashing(home))
+    plan_crash(true);
 }
 
 void job_world::run(launcher& by, const start_effect& effect) {
@@ -153,7 +171,8 @@ void job_world::run(launcher& by, const start_effect& effect) {
   by.down.erase(who);
   by.starting.insert(who);
   here_.insert(who);
-  const auto delay = by.ran.contains(who) ? absence_of(who.role) : pick_ms(0, start_ms_max);
+  const bool is_slow = by.ran.contains(who) && !is_crashing(who);
+  const auto delay = is_slow ? absence_of(who.role) : pick_ms(0, start_ms_max);
   at(now_ + delay, [this, who, run = by.id] {
     if (launcher_->id == run && !launcher_->is_over)
       start_here(*launcher_, who);
@@ -175,10 +194,13 @@ void job_world::start_here(launcher& by, process_name who) {
   tally_.restarts += again ? 1 : 0;
   const auto incarnation = start(who);
   by.heard.push_back({process_started{who, incarnation}});
+  if (is_crashing(who))
+    plan_crash(false);
 }
 
 void job_world::run(launcher& by, const kill_effect& effect) {
   const auto who = effect.who;
+  by.restarts.killed(who);
   if (!runs(who))
     return; // The launcher has not heard of its end.
   check_kill(by, who);

@@ -15,17 +15,44 @@ constexpr time_point all_told = 2s;
 
 } // namespace
 
-void job_world::check_start(const launcher& by, process_name who) const {
+/// Tells the oracle of restarts of an event that the session takes now.
+void job_world::expect(launcher& by, const session_event& what) {
+  const auto tell = [&](const auto& each, process_name who) {
+    by.restarts.take(each, by.may_end(who), now_);
+  };
+  if (const auto* const started = std::get_if<process_started>(&what))
+    tell(*started, started->who);
+  else if (const auto* const failed = std::get_if<process_not_started>(&what))
+    tell(*failed, failed->who);
+  else if (const auto* const end = std::get_if<process_ended>(&what))
+    tell(*end, end->who);
+  else if (const auto* const word = std::get_if<process_word>(&what))
+    tell(*word, word->from);
+  else if (std::holds_alternative<job_update>(what))
+    by.restarts.let_go([&](process_name who) { return by.may_end(who); });
+}
+
+/// Checks the starts, the lines and the failure that the limits of restarts ask for.
+void job_world::check_limits(launcher& by) {
+  if (by.sent_away || by.is_over)
+    return;
+  by.restarts.check(by.decides, by.said, now_);
+  tally_.gives_up += by.restarts.has_failed() && !std::exchange(by.has_given_up, true) ? 1 : 0;
+  tally_.stays_out += by.restarts.left_out() - std::exchange(by.left_out, by.restarts.left_out());
+}
+
+void job_world::check_start(launcher& by, process_name who) const {
   require(!by.sent_away && !by.is_over, "starts: a process is started after the job has ended");
   require(!by.starting.contains(who) && !(is_here(who) && runs(who)),
           "starts: a process is started that runs");
   require(by.wants(who), "starts: a server is started that leaves the job");
+  by.restarts.check_start(who, now_);
 }
 
 /// Checks that each process of the host that ended is started again, and each added server.
 void job_world::check_restarts(launcher& by) const {
   for (auto& [who, since] : by.down) {
-    if (by.sent_away || by.is_over || by.decides.failed() || !by.wants(who))
+    if (by.may_end(who) || by.decides.failed() || by.restarts.is_given_up(who))
       since = now_;
     if (now_ - since > restart_pause_max)
       throw violation("starts: " + to_string(who) + " is not started again");
@@ -104,15 +131,19 @@ void job_world::check_status(const launcher& by, const end_effect& what) const {
   const auto status = std::to_string(what.status) + (what.why ? ": " + what.why->text : "");
   switch (what.status) {
   case EXIT_SUCCESS:
-    return require(by.sent_away && !fails_ && by.trained, "end: status 0 without a result");
-  case 128 + SIGTERM: return require(by.stop_asked, "end: stopped though nobody asked for that");
+    return require(by.sent_away && !fails_ && !by.restarts.has_failed() && by.trained,
+                   "end: status 0 without a result");
+  case 128 + SIGTERM:
+    return require(by.stop_asked && !by.restarts.has_failed(),
+                   "end: stopped though nobody asked for that");
   default: {
     // Then a coordinator may die or hang for longer than the launcher waits for a checkpoint.
     const bool is_late =
       by.stop_asked && what.abandoned && (*stop_at_ < faults_end_ || hang_at_.has_value());
     const bool was_cut_off =
       by.sent_away && !by.trained && was_missed(by.id, *by.sent_away - surely_heard);
-    require(has_failed_ || is_late || was_cut_off, "end: status " + status);
+    const bool is_explained = what.why && by.restarts.explains(what.why->text);
+    require(has_failed_ || is_late || was_cut_off || is_explained, "end: status " + status);
   }
   }
 }

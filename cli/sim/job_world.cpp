@@ -12,6 +12,8 @@ constexpr time_point silence_min = 1300ms;
 /// The user stops one of this number of jobs: some among faults, the others when all is quiet.
 constexpr std::uint64_t jobs_per_stop = 8;
 constexpr time_point stop_interval = 50ms;
+/// In one of this number of jobs a process ends again and again.
+constexpr std::uint64_t jobs_per_crash = 6;
 /// Share of jobs of which a process hangs, and of the coordinator among such processes.
 constexpr double hanging_jobs = 0.08, hanging_coordinators = 0.2;
 /// Time after which other hosts start a process again that was told to end.
@@ -35,6 +37,10 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"restarts unnoticed", &job_tally::unnoticed_restarts, 0.15},
   {"restarts by launchers", &job_tally::restarts, 1},
   {"starts failed", &job_tally::failed_starts, 0.05},
+  {"processes that crash", &job_tally::crashing, 0.12},
+  {"... their ends", &job_tally::crashes, 0.3},
+  {"... that stay out", &job_tally::stays_out, 0.01},
+  {"... that fail the job", &job_tally::gives_up, 0.05},
   {"processes hung", &job_tally::hangs, 0.03},
   {"... and killed", &job_tally::hung_kills, 0.01},
   {"evaluations", &job_tally::evaluations, 1},
@@ -52,7 +58,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"checkpoints committed", &job_tally::commits, 1.7},
   {"parts not written", &job_tally::parts_failed, 0.075},
   {"logs not written", &job_tally::logs_broken, 0.003},
-  {"jobs completed", &job_tally::completed, 0.97},
+  {"jobs completed", &job_tally::completed, 0.88},
   {"shards restored", &job_tally::restores, 0.22},
   {"shards recovered", &job_tally::recoveries, 0.1},
   {"checkpoints unreadable", &job_tally::unreadable, 0.006},
@@ -106,6 +112,8 @@ job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
   for (const auto& who : first_processes())
     if (chance(share_here))
       here_.insert(who);
+  if (!no_faults && seed % jobs_per_crash == 3)
+    draw_crashes();
 }
 
 job_world::~job_world() = default;

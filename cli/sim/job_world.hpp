@@ -42,6 +42,7 @@ struct job_tally {
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
   std::uint64_t unnoticed_restarts = 0;
   std::uint64_t restarts = 0, failed_starts = 0, hangs = 0, hung_kills = 0, evaluations = 0;
+  std::uint64_t crashes = 0, crashing = 0, stays_out = 0, gives_up = 0;
   std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
   std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
@@ -159,6 +160,7 @@ private:
   void act(launcher& by);
   void follow(launcher& by);
   void take(launcher& by, const session_event& what);
+  void expect(launcher& by, const session_event& what);
   void start_here(launcher& by, process_name who);
   void hear_end(process_name who, process_end how, const std::vector<member_id>& lost);
   void hear_work(const member_id& who);
@@ -309,15 +311,23 @@ private:
   void check_end();
 
   // -- job_launcher_checks.cpp --
-  void check_start(const launcher& by, process_name who) const;
+  void check_start(launcher& by, process_name who) const;
   void check_kill(const launcher& by, process_name who) const;
   void check_report(const launcher& by) const;
   void check_restarts(launcher& by) const;
+  void check_limits(launcher& by);
   void check_shown(const launcher& by) const;
   void check_dismissal() const;
   void check_rest(const launcher& by) const;
   void check_status(const launcher& by, const end_effect& what) const;
   std::uint64_t clocks_of(const batch_set& applied) const;
+
+  // -- job_crashes.cpp: a process that ends again and again --
+  void draw_crashes();
+  bool is_crashing(process_name who) const { return crashes_ && crashes_->who == who; }
+  void plan_crash(bool has_worked);
+  void crash(const member_id& who);
+  process_end draw_end();
 
   // -- job_description.cpp --
   std::string describe() const;
@@ -344,6 +354,16 @@ private:
   std::optional<time_point> hang_at_; ///< When a process begins to hang; nullopt: none does.
   time_point faults_end_{0};
   bool dies_together_ = false;
+  /// The process that ends again and again, and the limits of the restarts of its node.
+  struct crash_plan {
+    process_name who;
+    supervision limits;
+    std::uint64_t left = 0;          ///< Ends to come.
+    bool is_dismissed = false;       ///< It says each time that it was told to end.
+    double before_work = 0;          ///< Share of lives that end soon after their start.
+    std::uint64_t after_work_ms = 0; ///< The longest time from its first work to its end.
+  };
+  std::optional<crash_plan> crashes_;
 
   std::map<std::uint32_t, std::unique_ptr<server>> servers_;
   std::map<std::uint32_t, std::unique_ptr<worker>> workers_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/sim/job_world.hpp"
+#include "cli/sim/restart_oracle.hpp"
 
 #include <signal.h>
 
@@ -14,6 +15,7 @@ inline constexpr std::uint32_t servers_simulated_max = 8;
 inline constexpr std::uint32_t workers_simulated_max = 10;
 inline constexpr std::uint32_t coordinator_place = servers_simulated_max + workers_simulated_max;
 inline constexpr std::uint32_t launcher_place = coordinator_place + 1;
+inline constexpr milliseconds launcher_interval = 50ms;
 inline constexpr milliseconds report_interval = 100ms;
 inline constexpr time_point quiet_time = 40s; ///< Within this time the job has to end.
 /// A member that was heard within this time is not silent by any clock.
@@ -245,13 +247,17 @@ struct job_world::launcher : process {
     std::vector<member_id> lost{};
   };
 
-  launcher(session_options how, time_point now) : decides(std::move(how), now), heard_at(now) {}
+  launcher(session_options how, time_point now)
+      : decides(std::move(how), now), heard_at(now),
+        restarts(decides.options(), launcher_interval) {}
 
   /// Returns the newest news of the coordinator; null: the session has none.
   const job_update* update() const { return news ? &std::get<job_update>(*news) : nullptr; }
   job_phase phase() const { return news ? update()->desired_state.phase : job_phase::gathering; }
   /// Returns whether its news have no word against the process.
   bool wants(process_name who) const;
+  /// Returns whether no end of the process counts, as the job has ended or the process leaves it.
+  bool may_end(process_name who) const { return sent_away || is_over || !wants(who); }
 
   session decides;
   std::deque<heard_event> heard;     ///< Since its last round.
@@ -263,15 +269,18 @@ struct job_world::launcher : process {
   std::optional<end_effect> end;
 
   // For the checks:
-  time_point heard_at;                          ///< When the newest news came.
-  std::optional<time_point> sent_away;          ///< When the news told it to end.
-  std::map<member_id, time_point> listed;       ///< When older news named a member last.
-  std::set<process_name> starting;              ///< Between an effect and its answer.
-  std::map<process_name, time_point> down;      ///< Ended processes, and since when.
-  std::vector<death> deaths;                    ///< All that the session has heard of.
+  time_point heard_at;                     ///< When the newest news came.
+  std::optional<time_point> sent_away;     ///< When the news told it to end.
+  std::map<member_id, time_point> listed;  ///< When older news named a member last.
+  std::set<process_name> starting;         ///< Between an effect and its answer.
+  std::map<process_name, time_point> down; ///< Ended processes, and since when.
+  std::vector<death> deaths;               ///< All that the session has heard of.
+  restart_oracle restarts;
   std::vector<job_event> said;                  ///< In this round.
   std::map<std::uint64_t, std::uint64_t> shown; ///< Events of the coordinator of each term.
   bool evaluates = false, trained = false, stop_asked = false, is_over = false;
+  bool has_given_up = false;
+  std::size_t left_out = 0;
 };
 
 /// A running `troupe add` or `troupe drain`.

@@ -239,6 +239,23 @@ class UserCode(cluster.ClusterTest):
                           common=())
         self.assertGreater(len(run.told("process_ended", member="worker 0")), 6)
 
+    def test_a_server_that_crashes_again_and_again_ends_the_job(self):
+        for place, after, times in (("keeper", 0, "in a row before it had done any work"),
+                                    ("function", 20, "within 120 s")):
+            with self.subTest(place=place):
+                run = self.finish("--where", place, "--how", "exit-3", "--after", after,
+                                  "--samples", 200, status=1, common=())
+                self.assertRegex(run.err, rf"server 0 ended 6 times {times} \(exit status 3\): "
+                                 r".* called exit\(3\)")
+                self.assertEqual(len(run.told("process_ended", member="server 0")), 6)
+
+    def test_kills_of_a_server_after_work_do_not_count(self):
+        """Each life of at least 1.2 s leaves a checkpoint, so the job comes to its end."""
+        run = self.finish("--servers", 1, "--workers", 1, "--epochs", 1, "--samples", 400,
+                          "--where", "function", "--how", "kill", "--after", 60,
+                          "--checkpoint-every", "10clocks", *cluster.slow([20]), common=())
+        self.assertGreater(len(run.told("process_ended", member="server 0")), 6)
+
     def test_code_that_closes_files_of_troupe_ends_its_process(self):
         for place, member in (("trainer", "worker"), ("function", "server")):
             with self.subTest(place=place):

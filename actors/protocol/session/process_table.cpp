@@ -50,7 +50,7 @@ bool is_clean(const process_end& end) {
 } // namespace
 
 void process_table::add(const process_plan& what, time_point now) {
-  assert(!is_kept(what.who));
+  assert(may_add(what.who));
   process fresh{what, restart_rules{what.on_death, pauses_}};
   if (const auto known = processes_.find(what.who); known != processes_.end())
     std::tie(fresh.rules, fresh.has_run) = std::tie(known->second.rules, known->second.has_run);
@@ -66,7 +66,7 @@ std::vector<process_name> process_table::take_due(time_point now) {
     if (!what.start_at || *what.start_at > now
         || (winding_down_ && !mutated(mutation::started_after_end)))
       continue;
-    assert(!what.runs && !what.left_out && !leaving_.contains(who) && !winding_down_);
+    assert(!what.runs && !what.given_up && !leaving_.contains(who) && !winding_down_);
     what.start_at.reset();
     what.starts = true;
     due.push_back(who);
@@ -87,6 +87,8 @@ void process_table::started(process_name who, incarnation_id incarnation, time_p
 void process_table::start_failed(process_name who, const failure& why, time_point now) {
   auto& what = processes_.at(who);
   what.starts = false;
+  if (may_end(who))
+    return;
   const auto next = what.rules.start_failed();
   if (!next.too_often)
     what.start_at = now + next.pause;
@@ -132,6 +134,7 @@ std::optional<process_loss> process_table::ended(process_name who, const process
   const auto was_said = [&](word_kind kind) { return said && said->kind == kind; };
   if (was_said(word_kind::hopeless)) {
     const auto name = to_string(who);
+    what.given_up = true;
     failed_ = failure{errc::job_failed,
                       said->text.starts_with(name) ? said->text : name + ": " + said->text};
     return std::nullopt;
@@ -142,39 +145,44 @@ std::optional<process_loss> process_table::ended(process_name who, const process
                      : was_said(word_kind::dismissed) ? end_cause::dismissed
                      : killed_by_9                    ? end_cause::sigkill
                                                       : end_cause::crash;
-  const bool may_end = (winding_down_ && !mutated(mutation::started_after_end))
-                       || (leaving_.contains(who) && !mutated(mutation::leaving_started));
   const auto how =
     cause == end_cause::deposed ? said->text : text_of(end, what.killed_at.has_value());
   std::optional<process_loss> lost;
   if ((cause != end_cause::dismissed || mutated(mutation::dismissed_is_lost))
-      && !(is_clean(end) && may_end))
+      && !(is_clean(end) && may_end(who)))
     lost = process_loss{{who.role, who.index, what.incarnation},
                         what.killed_at.value_or(now),
                         now,
                         how + (is_clean(end) ? " although the job goes on" : "")
                           + (cause == end_cause::crash ? ": " + reason_of(end) : ""),
                         cause == end_cause::deposed};
-  if (may_end || (cause == end_cause::sigkill && mutated(mutation::lost_not_started)))
+  if (may_end(who) || (cause == end_cause::sigkill && mutated(mutation::lost_not_started)))
     return lost;
   const auto next = what.rules.ended(cause, now);
-  if (!next.too_often)
+  if (!next.too_often || mutated(mutation::left_out_started))
     what.start_at = now + next.pause;
-  else
+  if (next.too_often)
     end_restarts(who, what,
                  to_string(who) + " ended " + *next.too_often + " (" + how
                    + "): " + reason_of(end));
   return lost;
 }
 
+bool process_table::may_end(process_name who) const {
+  return (winding_down_ && !mutated(mutation::started_after_end))
+         || (leaving_.contains(who) && !mutated(mutation::leaving_started));
+}
+
 /// Leaves the process out or, if that is not wanted or no process of its node is left, gives up.
 void process_table::end_restarts(process_name who, process& what, const std::string& why) {
-  what.left_out = true;
+  what.given_up = true;
   const bool others = std::ranges::any_of(processes_, [&](const auto& x) {
     const auto& [name, other] = x;
-    return name != who && other.plan.node == what.plan.node && !other.left_out;
+    return name != who && other.plan.node == what.plan.node && !other.given_up;
   });
-  if (what.rules.then() == outcome::leave_out && others)
+  const bool is_left_out =
+    what.rules.then() == outcome::leave_out && !mutated(mutation::left_out_fails);
+  if (is_left_out && (others || mutated(mutation::last_left_out)))
     lines_.push_back(why + "; the job goes on without it");
   else
     failed_ = failure{errc::job_failed, why};
@@ -188,10 +196,13 @@ void process_table::let_go(std::set<process_name> leaving) {
       found->second.start_at.reset();
 }
 
-bool process_table::is_kept(process_name who) const {
+bool process_table::may_add(process_name who) const {
   const auto found = processes_.find(who);
-  return found != processes_.end()
-         && (found->second.runs || found->second.starts || found->second.start_at);
+  if (found == processes_.end())
+    return true;
+  const auto& what = found->second;
+  return !what.runs && !what.starts && !what.start_at
+         && (!what.given_up || mutated(mutation::given_up_added));
 }
 
 std::size_t process_table::running() const {

@@ -49,14 +49,16 @@ struct process_loss {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) a process that runs is not due, and a process that left or was left out never is. Held by:
+/// (1) a process that runs is not due, and a process that left or was given up never is. Held by:
 ///     assert in take_due().
 /// (2) after wind_down() no process is due. Held by: assert in take_due().
+/// (3) the job fails when a process reaches a limit, unless its node leaves it out, and not before.
+///     Held by: restart_oracle::check() in cli/sim/restart_oracle.cpp.
 class process_table {
 public:
   explicit process_table(restart_pauses pauses = {}) : pauses_(pauses) {}
 
-  /// Adds a process, or one that left again. It is due at once. Requires: it is not kept.
+  /// Adds a process, or one that left again. It is due at once. Requires: may_add().
   void add(const process_plan& what, time_point now);
   /// Returns the processes that are to be started now, each once.
   std::vector<process_name> take_due(time_point now);
@@ -82,8 +84,8 @@ public:
   /// Ends all restarts; processes may end in any way.
   void wind_down() { winding_down_ = true; }
 
-  /// Returns whether the process runs or is about to be started.
-  bool is_kept(process_name who) const;
+  /// Returns whether the process neither runs nor is about to be started, and was not given up.
+  bool may_add(process_name who) const;
   std::size_t running() const;
   /// Returns the incarnations of all running processes.
   std::map<process_name, incarnation_id> incarnations() const;
@@ -105,9 +107,11 @@ private:
     std::optional<time_point> killed_at{};
     std::optional<time_point> start_at{};
     std::optional<process_word> said{}; ///< Why it ends.
-    bool left_out = false;              ///< It is not started again, and the job goes on.
+    bool given_up = false; ///< It is not started again, whether the job goes on or not.
   };
 
+  /// Returns whether any end of the process is right, as the job has ended or it leaves the job.
+  bool may_end(process_name who) const;
   void end_restarts(process_name who, process& what, const std::string& why);
 
   restart_pauses pauses_;

@@ -40,8 +40,11 @@ struct restart_decision {
 ///
 /// Invariants:
 /// (1) no start follows the last one of `crashes_max` ends without work in a row. Held by: assert
-///     in without_work().
-/// (2) ends by `killed` and `deposed` change nothing. Held by: assert in ended().
+///     in without_work(); restart_oracle::check_start() in cli/sim/restart_oracle.cpp.
+/// (2) ends by `killed` and `deposed` change nothing. Held by: assert in ended();
+///     restart_oracle::check() in cli/sim/restart_oracle.cpp.
+/// (3) each other end is followed by a start after its pause, or by no start, as supervision.hpp
+///     says. Held by: restart_oracle::check() in cli/sim/restart_oracle.cpp.
 class restart_rules {
 public:
   /// Dismissals in a row, each in a short life, after which no start follows.

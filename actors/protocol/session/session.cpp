@@ -153,7 +153,7 @@ void session::follow_servers(const job_status& job) {
   for (const auto& status : job.members) {
     const auto who = process_of(status.member);
     if (who.role != role::server || !wanted.contains(who.index) || elsewhere.contains(who.index)
-        || processes_.is_kept(who))
+        || !processes_.may_add(who))
       continue;
     // The job may not miss the last one of this host yet.
     if (status.member.incarnation != incarnation_id{} && !processes_.ran_as(status.member)) {

@@ -111,6 +111,25 @@ TEST_CASE("starts that fail are tried ever later, and given up with the reason")
   CHECK(f.table.take_due(f.now).empty());
 }
 
+TEST_CASE(
+  "a start that fails after the job has ended, or while the process leaves, is no failure") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    fixture f{{.crashes_max = 2}};
+    f.end(signalled(SIGKILL));
+    f.now += 100ms;
+    REQUIRE(f.table.take_due(f.now).size() == 1);
+    if (leaves)
+      f.table.let_go({server_1});
+    else
+      f.table.wind_down();
+    f.table.start_failed(server_1, {errc::io_failed, "no memory"}, f.now);
+    CHECK_FALSE(f.table.failed());
+    f.now += 1h;
+    CHECK(f.table.take_due(f.now).empty());
+  }
+}
+
 TEST_CASE("crashes after work that are far apart are forgotten, and close ones are not") {
   fixture far;
   for (int i = 0; i < 10; ++i) {
@@ -148,8 +167,8 @@ TEST_CASE("a process that crashes too often is left out while others of its node
         == std::vector<std::string>{"server 1 ended 2 times in a row before it had done any work "
                                     "(exit status 7): out of luck; the job goes on without it"});
   CHECK(f.table.take_lines().empty());
-  CHECK_FALSE(f.table.is_kept(server_1));
-  CHECK(f.table.is_kept(second));
+  CHECK_FALSE(f.table.may_add(server_1)); // It was given up.
+  CHECK_FALSE(f.table.may_add(second));
   f.now += 1h;
   CHECK(f.start() == 0);
   f.table.ended(second, exited(7), f.now);
@@ -276,11 +295,11 @@ TEST_CASE("a process that leaves the job is not started again whatever its end")
   for (const auto& how : {exited(0), exited(7), signalled(SIGKILL)}) {
     CAPTURE(how.number);
     fixture f;
-    CHECK(f.table.is_kept(server_1));
+    CHECK_FALSE(f.table.may_add(server_1));
     f.table.let_go({server_1});
-    CHECK(f.table.is_kept(server_1));
+    CHECK_FALSE(f.table.may_add(server_1));
     CHECK(f.end(how).has_value() == (how.number != 0));
-    CHECK_FALSE(f.table.is_kept(server_1));
+    CHECK(f.table.may_add(server_1));
     f.now += 1h;
     CHECK(f.start() == 0);
     f.table.let_go({});
@@ -293,9 +312,9 @@ TEST_CASE("a process that leaves while it waits for its next start stays ended")
   fixture f;
   f.tell(word_kind::dismissed);
   CHECK_FALSE(f.end(exited(0)));
-  CHECK(f.table.is_kept(server_1));
+  CHECK_FALSE(f.table.may_add(server_1));
   f.table.let_go({server_1});
-  CHECK_FALSE(f.table.is_kept(server_1));
+  CHECK(f.table.may_add(server_1));
   f.now += 1h;
   CHECK(f.start() == 0);
 }

@@ -143,7 +143,11 @@ TEST_CASE("a file that cannot be written fails the run, at the export and at the
   CHECK(last.end->status == 1);
   CHECK(last.end->why.value().text == "the disk is full");
   troupe::session other{default_session(), 0s};
-  job_update news{{}, 1, true, {}, 1};
+  job_update news{{}, 1, false, {}, 1};
+  news.desired_state.phase = job_phase::finished;
+  other.take(news, 0s);
+  other.take(epoch_evaluated{}, 0s);
+  news.stop = true;
   news.desired_state.phase = job_phase::stopped;
   other.take(news, 0s);
   const auto writes = other.take(time_passed{}, 0s);
@@ -383,6 +387,28 @@ TEST_CASE("a server that dies while it is drained starts when it is added before
   CHECK(f.die({role::server, 1}).started.empty());
   job.draining.clear();
   CHECK(f.follow().started == std::vector<process_name>{{role::server, 1}});
+}
+
+TEST_CASE("a server that was given up is not started again while the job still has it") {
+  for (const bool is_hopeless : {false, true}) {
+    CAPTURE(is_hopeless);
+    auto options = with_processes();
+    options.processes[1].on_death.crashes_max = 1;
+    fixture f{options};
+    f.look();
+    member_status lost;
+    lost.member = {role::server, 0, {2}}; // The coordinator is the first process that starts.
+    f.news.desired_state.servers = {{0}};
+    f.news.desired_state.members = {lost};
+    CHECK(f.follow().started.empty());
+    if (is_hopeless)
+      f.tell({role::server, 0}, word_kind::hopeless, "the disk is full");
+    CHECK(f.exit({role::server, 0}, 1).started.empty());
+    CHECK(f.follow().started.empty());
+    f.look();
+    CHECK(f.session.report().failed);
+    CHECK(f.follow().started.empty());
+  }
 }
 
 TEST_CASE("an added server that cannot be started is left to other hosts, with a line") {
