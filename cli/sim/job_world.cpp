@@ -29,7 +29,7 @@ bool has_single_pushes(std::size_t kind) { return !simulated_modes[kind].clock_u
 const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
-  {"pushes refused", &job_tally::refused, 3},
+  {"pushes refused", &job_tally::refused, 1},
   {"pulls answered", &job_tally::answered, 225},
   {"... by any replica", &job_tally::answered_anywhere, 25, may_read_anywhere},
   {"workers killed", &job_tally::worker_kills, 1.3},
