@@ -144,6 +144,9 @@ void job_world::check_status(const launcher& by, const end_effect& what) const {
       by.sent_away && !by.trained && was_missed(by.id, *by.sent_away - surely_heard);
     const bool is_explained = what.why && by.restarts.explains(what.why->text);
     require(has_failed_ || is_late || was_cut_off || is_explained, "end: status " + status);
+    const auto* const told = by.update();
+    require(what.abandoned || !told || !told->stop || !told->failed || what.why == told->failed,
+            "end: the coordinator's failure is not the run's");
   }
   }
 }

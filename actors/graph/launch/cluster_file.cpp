@@ -52,7 +52,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
   if (!file)
     return {errc::io_failed, "cannot read " + path.string() + ": " + std::strerror(errno)};
   const failure damaged{errc::malformed,
-                        path.string() + " is damaged: a launcher writes other content"};
+                        path.string() + " is damaged, or a launcher of another version wrote it"};
   try {
     const auto document = nlohmann::json::parse(file);
     cluster_file what;
