@@ -177,10 +177,10 @@ struct member_address {
 };
 
 /// The address of a member that is reached in its own process alone.
-inline constexpr std::string_view address_in_process = "own process";
+inline constexpr std::string_view own_process_address = "own process";
 
 /// Returns the address of a member; empty if the list lacks it.
-inline std::string address_in(const std::vector<member_address>& listed, const member_id& who) {
+inline std::string address_of(const std::vector<member_address>& listed, const member_id& who) {
   const auto found = std::ranges::find(listed, who, &member_address::member);
   return found == listed.end() ? std::string{} : found->address;
 }

@@ -3,6 +3,14 @@
 
 namespace troupe {
 
+std::vector<role> started_roles() {
+  std::vector<role> all;
+  for (const auto& row : role_rows)
+    if (row.is_started)
+      all.push_back(row.role);
+  return all;
+}
+
 std::optional<role> started_role(std::uint32_t number) {
   const bool is_started = number < role_rows.size() && role_rows[number].is_started;
   return is_started ? std::optional{static_cast<role>(number)} : std::nullopt;

@@ -102,6 +102,8 @@ constexpr bool may_have_link(role one, role other) {
   return from_one != 0 || from_other != 0;
 }
 
+/// Returns the roles whose processes launchers start.
+std::vector<role> started_roles();
 /// Returns the role with this number if launchers start its processes.
 std::optional<role> started_role(std::uint32_t number);
 /// Returns a list such as "server or worker"; "no role" if it is empty.

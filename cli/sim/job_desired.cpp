@@ -16,9 +16,14 @@ void job_world::check_desired(const desired_state& what) {
   for (const auto& [member, address] : what.listeners)
     require(traits_of(member.role).is_reached_by(what.to.role) && address == full_name(member),
             "addresses: a member is told of one that it may not connect to, or of a wrong address");
+  const auto* const work = std::get_if<desired_worker>(&what.body);
+  if (work != nullptr)
+    for (const auto& entry : work->view.chains)
+      require(!entry.serving || !address_of(what.listeners, entry.head).empty(),
+              "addresses: a worker is not told where the head of a shard is");
   if (const auto* mine = std::get_if<desired_server>(&what.body))
     check_desired(*mine);
-  else if (const auto* work = std::get_if<desired_worker>(&what.body))
+  else if (work != nullptr)
     check_leases(what.to, what.stop ? desired_worker{} : *work);
   else if (const auto* shown = std::get_if<job_status>(&what.body))
     check_evictions(*shown);

@@ -112,7 +112,8 @@ void restart_oracle::take(const process_ended& what, bool may_end, time_point no
   const auto said = std::exchange(mine.said, std::nullopt);
   if (said && said->kind == word_kind::hopeless) {
     mine.is_given_up = true;
-    reasons_.push_back(said->text);
+    if (!may_end)
+      reasons_.push_back(said->text);
     return;
   }
   if (may_end)

@@ -8,7 +8,6 @@
 #include "caf/scoped_actor.hpp"
 #include "caf/send.hpp"
 
-#include <algorithm>
 #include <mutex>
 
 namespace troupe {
@@ -91,8 +90,10 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
       here.waits = notices_of(to_string(process_of(mine.self())), tell);
       return made.take(*play(mine, here)).server;
     });
-  made.client_ = [as = plans.of(identity(role::worker, 0)), around] {
-    return spawn_client(as, around);
+  auto of_client = around;
+  of_client.graph = nullptr;
+  made.client_ = [as = plans.of(identity(role::worker, 0)), of_client] {
+    return spawn_client(as, of_client);
   };
   if (what.compression) // As a server's process unpacks what links bring.
     around.to_servers = [servers, simulated, job, &system](const member_address& to) -> kv {

@@ -33,7 +33,7 @@ public:
 private:
   local_cluster() = default;
 
-  /// Takes the actors of a member, which the destructor ends.
+  /// Takes the actors of a member, which the destructor ends. Returns the member.
   played take(played member);
 
   simulation* simulation_ = nullptr;

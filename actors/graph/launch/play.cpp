@@ -13,6 +13,7 @@
 #include "base/user_code.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <ranges>
 #include <utility>
 
@@ -122,6 +123,7 @@ worker_path build_path(const member_plan& what, const surroundings& in, store_cl
 }
 
 played play_workers(const member_plan& what, const surroundings& in) {
+  assert(in.graph != nullptr);
   auto store = spawn_client(what, in);
   played made{.path = {untyped(store.values)}};
   const auto path = build_path(what, in, std::move(store));
@@ -150,8 +152,9 @@ result<played> play(const member_plan& what, const surroundings& in) {
   case role::coordinator: return play_coordinator(what, in);
   case role::server: return play_server(what, in);
   case role::worker: return play_workers(what, in);
-  case role::observer: break; // No launcher starts it.
+  case role::observer: break;
   }
+  assert(false); // No launcher starts it.
   return {errc::invalid_argument, "no plan has a " + to_string(process_of(what.self()))};
 }
 

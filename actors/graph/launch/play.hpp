@@ -42,7 +42,8 @@ struct surroundings {
 
   /// Returns the way of a member to the coordinator.
   std::function<coordinator_connector(const member_id&)> connector_of{};
-  std::string address{address_in_process}; ///< Where others reach a server.
+  /// Where others reach the member; empty if its role does not listen.
+  std::string address{own_process_address};
   std::function<replica_sink(const member_address&)> to_replicas{};
   server_connector to_servers{};
   std::shared_ptr<shared_tables> shared{}; ///< The memory of a job that has one for all workers.
@@ -60,12 +61,12 @@ struct played {
   /// The router and the stages of workers, in the order in which they were spawned.
   std::vector<caf::actor> path{};
   std::vector<caf::actor> members{}; ///< They end with the job.
-  coordinator_service coordinator{}; ///< Of a coordinator.
-  server_handle server{};            ///< Of a server that has an actor for its requests.
+  coordinator_service coordinator{}; ///< Set for a coordinator.
+  server_handle server{};            ///< Set for a server that has an actor for its requests.
 };
 
-/// Spawns the actors of a process. Errors: those of spawn_coordinator() and of
-/// surroundings::open_store.
+/// Spawns the actors of a process. Requires: a role that launchers start; for workers, a graph.
+/// Errors, of a coordinator alone: those of spawn_coordinator() and of surroundings::open_store.
 result<played> play(const member_plan& what, const surroundings& in);
 
 /// Returns the options of a coordinator without a store.

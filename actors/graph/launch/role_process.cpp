@@ -12,7 +12,6 @@
 #include "actors/roles/server/expander_actor.hpp"
 #include "base/exception_text.hpp"
 #include "base/log.hpp"
-#include "base/system/directory_lock.hpp"
 #include "base/system/resource_limits.hpp"
 #include "serialization/wire.hpp"
 #include "storage/coordinator_store.hpp"
@@ -205,7 +204,7 @@ std::string listen(child_process& self, const child_identity& who, const std::st
   return to_string(*listening);
 }
 
-/// Plays the member until it ends. `graph`: null if it calls none of it.
+/// Spawns the actors of the process, and waits until they end. `graph`: null if no member calls it.
 void play_here(child_process& self, const child_identity& who, const cluster_file& places,
                const server_functions& functions, const plan* graph) {
   const auto& mine = self.mine;
@@ -242,6 +241,19 @@ void play_here(child_process& self, const child_identity& who, const cluster_fil
     self.links.serve_values(made->server, made->server,
                             spawn_expander(self.system, mine.job, made->server));
   self.wait_for(made->members);
+}
+
+/// Plays the member and ends the process. It does not return, so that `self` outlives the actors:
+/// waiting for idle actors would only risk a hang.
+[[noreturn]] void run_here(child_process& self, const child_identity& who,
+                           const cluster_file& places, const server_functions& functions,
+                           const plan* graph) {
+  try {
+    play_here(self, who, places, functions, graph);
+    self.voice.end();
+  } catch (...) {
+    self.voice.give_up(exception_text());
+  }
 }
 
 /// Returns the text with which a process begins its log.
@@ -283,15 +295,15 @@ int run_child(const child_identity& who, const run_options& options,
     auto graph = has_graph ? std::optional{lowered()} : std::nullopt;
     if (graph)
       take_checksums(*graph, job);
+    if (graph)
+      if (auto differs = graph_difference(job, graph->job); !differs.empty())
+        voice.give_up(differs);
     if (graph && graph->rules().has_ranks) {
       if (auto done = run_rank(who, places, *graph, {voice.log(), voice.waits(), voice.works()});
           !done)
         voice.give_up(done.error().text);
       voice.end();
     }
-    if (graph)
-      if (auto differs = graph_difference(job, graph->job); !differs.empty())
-        voice.give_up(differs);
     auto certificate = load_certificate(mine.fields, who.self.role);
     if (!certificate)
       voice.give_up(certificate.error().text);
@@ -299,15 +311,14 @@ int run_child(const child_identity& who, const run_options& options,
                                 .arena_bytes = arena_bytes_of(job),
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
-    transport.unix_sockets = !mine.fields.etcd;
+    transport.unix_sockets = !traits_of(who.self.role).leads_job || !mine.fields.etcd;
     const auto* const packs = is_worker && graph->compression ? &*graph->compression : nullptr;
     child_process self{
       mine, voice, places, functions, packs ? packs->sends() : 0, std::move(transport)};
     if (packs && packs->keeps_residual())
       self.log(log_level::info,
                "compresses gradients; the residue of an earlier process of this worker is dropped");
-    play_here(self, who, places, functions, graph ? &*graph : nullptr);
-    voice.end();
+    run_here(self, who, places, functions, graph ? &*graph : nullptr);
   } catch (...) {
     voice.give_up(exception_text());
   }

@@ -32,7 +32,7 @@ struct store_rules {
   /// Makes the store of the command line: tables with its consistency and optimiser. Null: only a
   /// program makes it.
   any_store (*make)(std::vector<table_spec> tables, const servers& fields) = nullptr;
-  /// Of a kind that a word or a mode of --sync chooses. Other kinds refuse options in check().
+  /// Set for a kind that a word or a mode of --sync chooses. Other kinds refuse options in check().
   std::span<const refused_options> refused = {};
 
   // -- its members --

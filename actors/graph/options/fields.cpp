@@ -16,7 +16,7 @@ namespace {
 using rows = std::vector<field>;
 
 std::vector<role> to(auto... readers) { return {readers...}; }
-std::vector<role> to_all() { return to(role::coordinator, role::server, role::worker); }
+std::vector<role> to_all() { return started_roles(); }
 
 rows nodes() {
   return {

@@ -67,7 +67,7 @@ struct field {
   field_kind kind;
   std::string help;
   std::string member = {};        ///< Of a node, for messages: "servers::apply_batch".
-  std::vector<role> readers = {}; ///< Members that need it and make no graph.
+  std::vector<role> readers = {}; ///< Roles whose members take it from their plan.
   field_traits traits = {};
 
   /// Returns the row with these traits.
@@ -98,8 +98,8 @@ void declare(CLI::App& app, run_options& options, const field_table& table = all
 /// Declares one option in a group. Borrowed: `options`.
 CLI::Option* declare(CLI::App& group, const field& row, run_options& options);
 
-/// Returns options that have the fields which members of a role need and have no graph to take
-/// from. All others have their defaults, in every way to run.
+/// Returns options that have the fields which members of this role read. All others have their
+/// defaults, in every way to run.
 run_options carried_to(role reader, const run_options& from,
                        const field_table& table = all_fields());
 

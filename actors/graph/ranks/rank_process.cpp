@@ -338,8 +338,6 @@ private:
 
 result<void> run_rank(const child_identity& who, const cluster_file& cluster, const plan& what,
                       const rank_voice& voice) {
-  if (auto differs = graph_difference(cluster.members.job, what.job); !differs.empty())
-    return {errc::wrong_job, std::move(differs)};
   auto status = shared_status::open(what.options.run_directory);
   if (!status)
     return status.error();

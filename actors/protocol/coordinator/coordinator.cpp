@@ -266,6 +266,8 @@ void coordinator::on_member_lost(const member_id& who, const std::string& why, t
       on_server_lost(who, now, effects); // It may have been a member of an earlier coordinator.
     return;
   }
+  if (traits_of(who.role).listens)
+    ++placements_; // Others may not connect to it any more.
   const auto tell = [&](event_kind kind, std::vector<event_field> more = {}) {
     job_event lost{kind, {{"member", name_of(who)}, {"reason", why}}};
     std::ranges::move(more, std::back_inserter(lost.fields));
@@ -282,7 +284,7 @@ void coordinator::on_member_lost(const member_id& who, const std::string& why, t
     gone_[who.index] = now;
     on_server_lost(who, now, effects);
     break;
-  case role::coordinator: // No member of itself.
+  case role::coordinator:     // No member of itself.
   case role::observer: break; // The job loses nothing.
   }
 }

@@ -73,7 +73,7 @@ struct coordinator_options {
 ///     in bsp no worker holds a batch after the clock of that cut. Held by: assert in finish();
 ///     check_stopped() in cli/sim/job_checks.cpp.
 /// (8) a member is told of the present members that its role may connect to, each with an address,
-///     and of no others. Held by: assert in send().
+///     and of no others. Held by: assert in send(); check_desired() in cli/sim/job_desired.cpp.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
 ///                                               ^-----------a chain lost batches---------------|

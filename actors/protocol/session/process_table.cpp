@@ -135,6 +135,8 @@ std::optional<process_loss> process_table::ended(process_name who, const process
   if (was_said(word_kind::hopeless)) {
     const auto name = to_string(who);
     what.given_up = true;
+    if (may_end(who))
+      return std::nullopt;
     failed_ = failure{errc::job_failed,
                       said->text.starts_with(name) ? said->text : name + ": " + said->text};
     return std::nullopt;

@@ -49,11 +49,12 @@ struct process_loss {
 /// A plain state machine; all times are of one clock that only grows.
 ///
 /// Invariants:
-/// (1) a process that runs is not due, and a process that left or was given up never is. Held by:
+/// (1) a process that runs is not due. A process that left or was given up is never due. Held by:
 ///     assert in take_due().
 /// (2) after wind_down() no process is due. Held by: assert in take_due().
-/// (3) the job fails when a process reaches a limit, unless its node leaves it out, and not before.
-///     Held by: restart_oracle::check() in cli/sim/restart_oracle.cpp.
+/// (3) a process that reaches a limit fails the job, unless its node leaves it out and has another
+///     process. A process that is hopeless fails the job, too, and no other end does. Held by:
+///     restart_oracle::check() in cli/sim/restart_oracle.cpp.
 class process_table {
 public:
   explicit process_table(restart_pauses pauses = {}) : pauses_(pauses) {}
@@ -64,7 +65,7 @@ public:
   std::vector<process_name> take_due(time_point now);
   void started(process_name who, incarnation_id incarnation, time_point now);
   /// Takes note of a start that failed. It is tried again after a pause, as a resource such as
-  /// memory may soon be free.
+  /// memory may soon be free. It counts for nothing once the process may end.
   void start_failed(process_name who, const failure& why, time_point now);
   /// Takes out a process that does not run.
   void remove(process_name who);

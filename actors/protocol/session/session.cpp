@@ -307,10 +307,10 @@ void session::abandon(const std::string& why) {
 }
 
 void session::finish() {
-  const bool evaluates = options_.has_coordinator && !options_.joined && stop_signal_ == 0;
-  if (evaluates && !report_.done && !failure_)
-    fail("trained, but the final parameters were not evaluated: this launcher was cut off from the "
-         "job as it ended");
+  const bool has_to_evaluate = options_.has_coordinator && !options_.joined && stop_signal_ == 0;
+  if (has_to_evaluate && !report_.done && !failure_)
+    fail("the final parameters were not evaluated: this launcher was cut off from the job as it "
+         "ended");
   processes_.wind_down();
   for (const auto& plan : options_.kills)
     say({event_kind::kill_missed,

@@ -26,7 +26,8 @@ enum class outcome : std::uint8_t {
 ///
 /// No end counts that the launcher or the coordinator brings about: by --kill, because the process
 /// hangs, by an eviction, or because another coordinator leads. But a process that the coordinator
-/// sends away six times in a row, each time in its first 2 s, is not started again.
+/// sends away six times in a row, each time in its first 2 s, is not started again. Nothing counts
+/// after the job has ended, or for a process that leaves it.
 struct supervision {
   /// Ends without work in a row, or crashes within `window`, after which `then` happens; 1 .. 1000.
   int crashes_max = 6;

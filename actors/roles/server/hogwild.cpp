@@ -213,7 +213,7 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
   state.self = self;
   state.tables = std::move(tables);
   state.port.open(self, id, fingerprint(state.tables->job()), connect,
-                  std::string{address_in_process});
+                  std::string{own_process_address});
   self->send(self, tick_atom_v);
   return {
     [&state](const desired_state& what) { state.reconcile(what); },

@@ -29,7 +29,7 @@ namespace troupe {
 struct server_options {
   member_id self;
   std::uint64_t job = 0; ///< Fingerprint of the job that this process was started for.
-  std::string address{address_in_process}; ///< Where its kv listens for other processes.
+  std::string address{own_process_address}; ///< Where its kv listens for other processes.
   /// Makes senders to the servers that have replicas of the same chains.
   std::function<replica_sink(const member_address&)> to_peer{};
   shard_options shard{};

@@ -79,7 +79,7 @@ struct router_shell {
   const kv& handle_of(const member_id& who) {
     auto& known = servers[who.index];
     if (!known.handle || known.whom != who) // An incarnation keeps its address.
-      known = {who, connect({who, address_in(listeners, who)})};
+      known = {who, connect({who, address_of(listeners, who)})};
     return known.handle;
   }
 

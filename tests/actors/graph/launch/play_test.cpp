@@ -125,7 +125,7 @@ member_plans through_file(const member_plans& plans) {
 
 } // namespace
 
-TEST_CASE("each_field_that_a_member_reads_is_at_its_actor_in_all_ways_to_run") {
+TEST_CASE("each_field_that_a_role_reads_is_in_the_options_of_its_actors_in_all_ways_to_run") {
   actor_config config;
   caf::actor_system system{config};
   const surroundings in{.system = system};

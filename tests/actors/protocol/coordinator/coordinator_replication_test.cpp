@@ -364,7 +364,7 @@ TEST_CASE("clients are told of all members of a chain that are there") {
     std::string all;
     const auto& told = one.all_desired(role::worker, 0, 200);
     for (const auto& each : one.desired_of(0, 200).view.chains.at(chain).others)
-      all += address_in(told.listeners, each) + " ";
+      all += address_of(told.listeners, each) + " ";
     return all;
   };
   CHECK(members(0) == "s101 s102 ");

@@ -130,6 +130,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a process without hope is no failure once the job has ended or the process leaves") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    fixture f;
+    if (leaves)
+      f.table.let_go({server_1});
+    else
+      f.table.wind_down();
+    f.tell(word_kind::hopeless, "a disk is full");
+    CHECK_FALSE(f.end(exited(1)));
+    CHECK_FALSE(f.table.failed());
+  }
+}
+
 TEST_CASE("crashes after work that are far apart are forgotten, and close ones are not") {
   fixture far;
   for (int i = 0; i < 10; ++i) {

@@ -487,8 +487,8 @@ TEST_CASE("a job that ends while its launcher is cut off has no result") {
   REQUIRE(last.end);
   CHECK(last.end->status == 1);
   CHECK(last.end->why.value().text
-        == "trained, but the final parameters were not evaluated: this launcher was cut off from "
-           "the job as it ended");
+        == "the final parameters were not evaluated: this launcher was cut off from the job as it "
+           "ended");
 }
 
 TEST_CASE("to be sent away from a job that goes on is a failure") {

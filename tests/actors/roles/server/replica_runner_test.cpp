@@ -141,7 +141,7 @@ struct fixture : actor_fixture {
       what.shard_of.assign(job.partitions, shard_id{0});
       std::vector<member_address> listeners;
       for (const auto& [unused, id] : ids)
-        listeners.push_back({id, std::string{address_in_process}});
+        listeners.push_back({id, std::string{own_process_address}});
       what.heard_ns = hears ? report_of(index).clock_ns : 0;
       what.workers = {test::member(0), test::member(1)};
       what.checkpoint = checkpoint;
