@@ -30,12 +30,4 @@ member_plans member_plans_of(const plan& what, const field_table& table) {
   return made;
 }
 
-std::vector<role> started_roles() {
-  std::vector<role> all;
-  for (const auto& row : role_rows)
-    if (row.is_started)
-      all.push_back(row.role);
-  return all;
-}
-
 } // namespace troupe

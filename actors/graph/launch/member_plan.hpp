@@ -40,7 +40,4 @@ struct member_plans {
 
 member_plans member_plans_of(const plan& what, const field_table& table = all_fields());
 
-/// Returns the roles whose processes a launcher starts.
-std::vector<role> started_roles();
-
 } // namespace troupe

@@ -98,6 +98,9 @@ void declare(CLI::App& app, run_options& options, const field_table& table = all
 /// Declares one option in a group. Borrowed: `options`.
 CLI::Option* declare(CLI::App& group, const field& row, run_options& options);
 
+/// Returns the roles whose processes a launcher starts.
+std::vector<role> started_roles();
+
 /// Returns options that have the fields which members of a role need and have no graph to take
 /// from. All others have their defaults, in every way to run.
 run_options carried_to(role reader, const run_options& from,
