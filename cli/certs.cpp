@@ -156,12 +156,19 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
   return lines;
 }
 
+/// Returns the names of all roles.
+std::string role_list() {
+  std::string text;
+  for (const auto& each : role_rows)
+    text.append(text.empty() ? "" : ", ").append(each.name);
+  return text;
+}
+
 result<role> parse_role(const std::string& text) {
   for (const auto& each : role_rows)
     if (each.name == text)
       return each.role;
-  return {errc::invalid_argument,
-          quote(text) + " is not a role: coordinator, server, worker or observer"};
+  return {errc::invalid_argument, quote(text) + " is not a role: " + role_list()};
 }
 
 } // namespace
@@ -239,7 +246,7 @@ command certs_command(CLI::App& app) {
           options->roles.push_back(*who);
         }
       },
-      "The roles: coordinator, server, worker, observer (default: all)")
+      "The roles: " + role_list() + " (default: all)")
     ->delimiter(',');
   words
     ->add_option("--ca", options->authority,

@@ -177,6 +177,17 @@ member_status read(schema::MemberStatus::Reader from) {
           .server = read(from.getServer())};
 }
 
+// One overload for each alternative of the body: the compiler refuses a body without one.
+static void put(const desired_worker& body, schema::DesiredState::Builder to) {
+  write(body, to.initWorker());
+}
+static void put(const desired_server& body, schema::DesiredState::Builder to) {
+  write(body, to.initServer());
+}
+static void put(const job_status& body, schema::DesiredState::Builder to) {
+  write(body, to.initObserver());
+}
+
 void write(const desired_state& from, schema::DesiredState::Builder to) {
   write(from.to, to.initTo());
   to.setTerm(from.term);
@@ -184,12 +195,7 @@ void write(const desired_state& from, schema::DesiredState::Builder to) {
   to.setStop(from.stop);
   write_failure(from.failed, to);
   write_list(from.listeners, to.initListeners(static_cast<unsigned>(from.listeners.size())));
-  if (const auto* worker = std::get_if<desired_worker>(&from.body))
-    write(*worker, to.initWorker());
-  else if (const auto* server = std::get_if<desired_server>(&from.body))
-    write(*server, to.initServer());
-  else
-    write(std::get<job_status>(from.body), to.initObserver());
+  std::visit([&](const auto& body) { put(body, to); }, from.body);
 }
 
 desired_state read(schema::DesiredState::Reader from) {

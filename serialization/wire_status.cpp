@@ -134,6 +134,17 @@ replica_status read(schema::ReplicaStatus::Reader from) {
           .checksums = read_list<value_checksum>(from.getChecksums(), checksums_max, "checksums")};
 }
 
+// One overload for each alternative of the body: the compiler refuses a body without one.
+static void put(const worker_status& body, schema::StatusMessage::Builder to) {
+  write(body, to.initWorker());
+}
+static void put(const server_status& body, schema::StatusMessage::Builder to) {
+  write(body, to.initServer());
+}
+static void put(const observer_status& body, schema::StatusMessage::Builder to) {
+  write(body, to.initObserver());
+}
+
 void write(const status_message& from, schema::StatusMessage::Builder to) {
   std::string scratch;
   write(from.from, to.initFrom());
@@ -142,12 +153,7 @@ void write(const status_message& from, schema::StatusMessage::Builder to) {
   to.setRssBytesMax(from.rss_bytes_max);
   if (!from.address.empty())
     to.setAddress(cut_text(from.address, scratch));
-  if (const auto* worker = std::get_if<worker_status>(&from.body))
-    write(*worker, to.initWorker());
-  else if (const auto* server = std::get_if<server_status>(&from.body))
-    write(*server, to.initServer());
-  else
-    write(std::get<observer_status>(from.body), to.initObserver());
+  std::visit([&](const auto& body) { put(body, to); }, from.body);
 }
 
 status_message read(schema::StatusMessage::Reader from) {

@@ -6,6 +6,9 @@ namespace troupe {
 
 namespace {
 
+// Members of all other roles are no processes of a host, or are started by the launcher itself.
+static_assert(role_max == role::observer);
+
 /// Returns the servers and workers of this host.
 std::vector<process_name> members_here(const run_options& options) {
   auto all = options.here;

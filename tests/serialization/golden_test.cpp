@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <variant>
 
 namespace troupe::test::golden_test {
 
@@ -71,7 +73,35 @@ std::vector<std::pair<std::string, job_spec>> golden_jobs() {
           {"job_stale", golden_stale_job()}};
 }
 
+/// The kinds of messages that a list has, by the numbers of their alternatives.
+struct message_census {
+  std::set<std::size_t> statuses, desired_states, news;
+
+  void count(const message& what) {
+    if (const auto* const status = std::get_if<status_message>(&what))
+      statuses.insert(status->body.index());
+    else if (const auto* const desired = std::get_if<desired_state>(&what))
+      desired_states.insert(desired->body.index());
+    else if (const auto* const between = std::get_if<replica_message>(&what))
+      news.insert(between->what.index());
+  }
+};
+
 } // namespace
+
+TEST_CASE("each kind of message is among the golden ones and the random ones") {
+  message_census golden, random;
+  for (const auto& [name, message] : golden_messages())
+    golden.count(message);
+  random_source source{1};
+  for (std::size_t kind = 0; kind < message_kinds; ++kind)
+    random.count(random_message(source, kind));
+  for (const auto* const each : {&golden, &random}) {
+    CHECK(each->statuses.size() == std::variant_size_v<decltype(status_message::body)>);
+    CHECK(each->desired_states.size() == std::variant_size_v<decltype(desired_state::body)>);
+    CHECK(each->news.size() == replica_message_kinds);
+  }
+}
 
 TEST_CASE("messages are written as the golden bytes") {
   for (const auto& [name, message] : golden_messages()) {

@@ -39,6 +39,13 @@ TEST_CASE("a role that reports has a status and a desired state") {
   CHECK(receivers(desired_state{}.body) == reporting);
 }
 
+TEST_CASE("a role that reports reaches the coordinator") {
+  for (const auto& row : role_rows) {
+    CAPTURE(row.name);
+    CHECK((row.members_max > 0) == traits_of(role::coordinator).is_reached_by(row.role));
+  }
+}
+
 TEST_CASE("numbers of roles without processes of a launcher are refused") {
   CHECK(started_role(0) == role::coordinator);
   CHECK(started_role(static_cast<std::uint32_t>(role::worker)) == role::worker);

@@ -55,6 +55,9 @@ private:
 
 } // namespace
 
+// start() plays the members of each role that launchers start.
+static_assert(role_max == role::observer);
+
 result<local_cluster> local_cluster::start(caf::actor_system& system, const plan& what,
                                            const notice_sink& tell, simulation* simulated) {
   const auto plans = member_plans_of(what);

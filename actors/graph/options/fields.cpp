@@ -16,7 +16,6 @@ namespace {
 using rows = std::vector<field>;
 
 std::vector<role> to(auto... readers) { return {readers...}; }
-std::vector<role> to_all() { return started_roles(); }
 
 rows nodes() {
   return {
@@ -96,7 +95,7 @@ rows traffic() {
   return {
     {"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
      "asp, ssp: MiB of a process's pushes that are not answered yet; later pushes wait",
-     "workers::push_memory_mib", to_all()},
+     "workers::push_memory_mib", started_roles()},
     {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
      "asp, ssp: waiting pushes that a server applies in one pass over memory",
      "servers::apply_batch", to(role::server)},
@@ -169,7 +168,7 @@ rows hosts() {
     {"--tls", path(at(&run_options::tls_directory)),
      "Directory of certificates (troupe certs --help): links between hosts are encrypted, and each "
      "end proves its role",
-     "", to_all()},
+     "", started_roles()},
     {"--allow-plaintext-on-network", flag(at(&run_options::plaintext_on_network), true),
      "Let --listen and --join do without --tls: anyone on the network can then read and change the "
      "job"},
@@ -258,7 +257,7 @@ rows faults_on_purpose() {
      "a role (worker, server, coordinator) or a node of the graph"},
     {"--no-key-cache", flag(at(&run_options::key_cache), false),
      "Send the keys of sparse rows with each request, also those that the server was sent before",
-     "", to_all()},
+     "", started_roles()},
     {"--straggler-time-scale", number(at(&workers::straggler_time_scale), 1, 20),
      "Divide the times of the rules for stragglers by this", "workers::straggler_time_scale",
      to(role::coordinator)},

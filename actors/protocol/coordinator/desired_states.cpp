@@ -94,6 +94,9 @@ member_status status_of_worker(std::uint32_t index, bool over, const cluster_sta
   return one;
 }
 
+// Launchers show neither coordinators nor observers by their statuses.
+static_assert(role_max == role::observer);
+
 std::vector<member_status> statuses(const cluster_state& cluster) {
   const bool over = cluster.phase == job_phase::finished || cluster.phase == job_phase::stopped;
   const auto& workers = cluster.workers.all();

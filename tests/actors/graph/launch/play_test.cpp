@@ -99,7 +99,8 @@ std::string actors_of(const member_plan& what, const surroundings& in) {
                         how.record ? how.record->directory.string() : "nothing");
     break;
   }
-  default:
+  case role::observer: break; // No launcher starts it.
+  case role::worker:
     for (const auto& who : what.members) {
       const auto how = options_of_worker(what, who, in);
       text += fmt::format("worker {} ahead {} delta {} slower {}, ", who.index,
