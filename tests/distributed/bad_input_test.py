@@ -19,6 +19,8 @@ import zipfile
 
 import cluster
 
+LONG = "d" * 300  # Longer than the name of a file may be.
+
 # (words, exit status, pattern of the single line). {home} is the test's directory.
 COMMAND_LINES = [
     ("--nonsense", 2, "--nonsense"),
@@ -71,6 +73,8 @@ COMMAND_LINES = [
     ("--listen [0::0]:4000 --allow-plaintext-on-network", 2, "--listen needs the address"),
     ("--join host-a:4000 --here worker:0", 2, "--join host-a:4000 needs --tls DIR"),
     ("--tls {home}/missing", 1, "cannot read .*missing/ca.pem: No such file"),
+    ("--tls {home}/" + LONG, 1, "cannot read .*d/ca.pem: File name too long$"),
+    ("--resume --checkpoint {home}/" + LONG, 1, "no checkpoint to resume .* there is no .*d$"),
     ("--tls {home}/empty --allow-plaintext-on-network", 2, "choose one"),
     ("--threads --tls {home}/empty", 2, "no links to encrypt"),
     ("--join 127.0.0.1:4000", 2, "--join needs --here"),
@@ -466,6 +470,8 @@ class BadInput(cluster.ClusterTest):
         for words, line in (
                 (("--import", "none.npz"), "cannot read none.npz: No such file or directory"),
                 (("--replay", "none"), "cannot read none/job: No such file or directory"),
+                (("--resume", "--checkpoint", LONG),
+                 f"no checkpoint to resume from: there is no {LONG}"),
                 (("--resume", "--run-dir", "none"),
                  "no checkpoint to resume from: there is no none/checkpoints")):
             done = subprocess.run([cluster.arguments.programs / "async_sgd", "--dry-run", *words],

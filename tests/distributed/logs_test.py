@@ -1,4 +1,5 @@
 """Checks the logs of a job's processes: their lines, levels and size."""
+import json
 import os
 import re
 
@@ -90,6 +91,19 @@ class Logs(cluster.ClusterTest):
             self.assertRegex(run.err, "worker 1: .*cluster.json")
             self.assertRegex(run.logs["worker-1"].splitlines()[-1],
                              r"\d fatal worker 1: .*cluster.json")
+
+    def test_a_process_that_the_cluster_file_leaves_out_tells_why(self):
+        run = self.start("--model", "softmax", "--epochs", 1000, "--run-dir", self.home / "run",
+                         common=(), processes=False)
+        run.await_epoch(0.1)
+        file = self.home / "run" / "cluster.json"
+        content = json.loads(file.read_text())
+        content["fields"]["worker"]["--here"] = "worker:0"
+        file.write_text(json.dumps(content))
+        run.kill("worker", 1)
+        self.assertEqual(run.wait(30), 1, run.story())
+        self.assertRegex(run.err, "worker 1: .*cluster.json is damaged")
+        self.assertNotRegex(run.logs["worker-1"], "signal 11")
 
 
 if __name__ == "__main__":

@@ -51,8 +51,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
   std::ifstream file{path};
   if (!file)
     return {errc::io_failed, "cannot read " + path.string() + ": " + std::strerror(errno)};
-  const failure damaged{errc::malformed,
-                        path.string() + " is damaged, or a launcher of another version wrote it"};
+  const auto damaged = damaged_cluster_file(run_directory);
   try {
     const auto document = nlohmann::json::parse(file);
     cluster_file what;
@@ -61,12 +60,12 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
       bytes.push_back(static_cast<std::byte>(value));
     auto job = wire::decode_job(bytes);
     if (!job)
-      return job.error();
+      return {job.error().code, path.string() + ": " + job.error().text};
     what.members.job = *std::move(job);
     if (document.contains("coordinator")) {
       auto coordinator = parse_endpoint(document.at("coordinator"));
       if (!coordinator)
-        return coordinator.error();
+        return {coordinator.error().code, path.string() + ": " + coordinator.error().text};
       what.coordinator = *std::move(coordinator);
     }
     what.secret = document.at("secret");
@@ -87,6 +86,11 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return damaged;
   }
+}
+
+failure damaged_cluster_file(const std::filesystem::path& run_directory) {
+  return {errc::malformed, path_in(run_directory).string()
+                             + " is damaged, or a launcher of another version wrote it"};
 }
 
 } // namespace troupe

@@ -28,4 +28,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
 result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory,
                                        const field_table& table = all_fields());
 
+/// Returns the error of a file that reads well and has values that no launcher writes.
+failure damaged_cluster_file(const std::filesystem::path& run_directory);
+
 } // namespace troupe

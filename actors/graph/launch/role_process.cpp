@@ -280,6 +280,8 @@ int run_child(const child_identity& who, const run_options& options,
     voice.give_up(read.error().text);
   const auto& places = *read;
   const auto mine = places.members.of(who.self);
+  if (mine.members.empty() || mine.self() != who.self)
+    voice.give_up(damaged_cluster_file(options.run_directory).text);
   const auto& job = mine.job;
   if (auto has = check_functions(job, functions); !has)
     voice.give_up(has.error().text);

@@ -159,9 +159,9 @@ result<void> prepare_named(run_options& options, const job_spec& job, const give
   if (!options.checkpoint_directory)
     return {};
   auto& checkpoints = *options.checkpoint_directory;
-  if (options.resume && !std::filesystem::exists(checkpoints))
+  std::error_code none; // A path that is too long is absent, too.
+  if (options.resume && !std::filesystem::exists(checkpoints, none))
     return {errc::invalid_argument, "no checkpoint to resume from: there is no " + checkpoints};
-  std::error_code none;
   const bool in_one = needs_run_directory && std::filesystem::equivalent(checkpoints, run, none);
   if (!in_one)
     if (auto locked = lock_directory(checkpoints, made.locks); !locked)
@@ -327,7 +327,8 @@ static result<void> check_inputs(const run_options& options) {
       return {errc::io_failed, "cannot read " + file + ": " + std::strerror(errno)};
   const auto checkpoints = options.checkpoint_directory.value_or(
     (std::filesystem::path{options.run_directory} / "checkpoints").string());
-  if (options.resume && !options.join && !std::filesystem::exists(checkpoints))
+  std::error_code none;
+  if (options.resume && !options.join && !std::filesystem::exists(checkpoints, none))
     return {errc::invalid_argument, "no checkpoint to resume from: there is no " + checkpoints};
   return {};
 }

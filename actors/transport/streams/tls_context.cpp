@@ -26,9 +26,11 @@ result<void> check_readable(const std::filesystem::path& path) {
   const bool is_file = file && file.peek() != std::ifstream::traits_type::eof();
   if (is_file)
     return {};
-  const std::string why = std::filesystem::is_directory(path) ? "it is a directory"
-                          : file.is_open()                    ? "it is empty"
-                                           : std::system_category().message(errno);
+  const int problem = errno;
+  std::error_code none; // The path may be too long to ask about.
+  const std::string why = std::filesystem::is_directory(path, none) ? "it is a directory"
+                          : file.is_open()                          ? "it is empty"
+                                           : std::system_category().message(problem);
   return {errc::io_failed, "cannot read " + path.string() + ": " + why};
 }
 

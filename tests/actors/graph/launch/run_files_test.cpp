@@ -115,7 +115,9 @@ TEST_CASE("a_damaged_cluster_file_is_an_error_wherever_the_damage_is") {
     auto text = whole;
     text.replace(text.find(from), std::string{from}.size(), to);
     std::ofstream{path} << text;
-    CHECK_FALSE(read_cluster_file(folder.path()));
+    const auto read = read_cluster_file(folder.path());
+    REQUIRE_FALSE(read);
+    CHECK(read.error().text.find(path.string()) != std::string::npos);
   }
 }
 
