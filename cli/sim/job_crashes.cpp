@@ -19,7 +19,7 @@ void job_world::draw_crashes() {
   here_.insert(plan.who);
   plan.limits.crashes_max = static_cast<int>(pick(1, limit_max));
   plan.limits.window = std::chrono::seconds{pick(1, 2)};
-  if (plan.who.role == role::worker && chance(0.6))
+  if (!traits_of(plan.who.role).holds_values && chance(0.6))
     plan.limits.then = troupe::outcome::leave_out;
   plan.is_dismissed = chance(dismissed_jobs);
   plan.left = plan.is_dismissed ? pick(3, 9) : pick(1, limit_max + ends_beside_limit);
@@ -33,7 +33,7 @@ void job_world::plan_crash(bool has_worked) {
   auto& plan = *crashes_;
   if (plan.left == 0 || (!has_worked && !chance(plan.before_work)))
     return;
-  const auto& who = plan.who.role == role::server
+  const auto& who = traits_of(plan.who.role).holds_values
                       ? servers_.at(plan.who.index)->id
                       : worker_processes_.at(plan.who.index / options_.workers_per_process)->id;
   const auto life = pick_ms(0, has_worked ? plan.after_work_ms : short_life_ms);

@@ -553,7 +553,7 @@ class BadInput(cluster.ClusterTest):
     def test_strange_peers(self):
         hello = self.capture_hello()
         version = 8  # The offset behind the preamble's magic.
-        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 7)
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 8)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start(*cluster.slow([60] * 4), common=self.small)

@@ -251,7 +251,7 @@ class UserCode(cluster.ClusterTest):
 
     def test_kills_of_a_server_after_work_do_not_count(self):
         """Each life of at least 1.2 s leaves a checkpoint, so the job comes to its end."""
-        run = self.finish("--servers", 1, "--workers", 1, "--epochs", 1, "--samples", 400,
+        run = self.finish("--servers", 1, "--workers", 1, "--epochs", 1, "--samples", 700,
                           "--where", "function", "--how", "kill", "--after", 60,
                           "--checkpoint-every", "10clocks", *cluster.slow([20]), common=())
         self.assertGreater(len(run.told("process_ended", member="server 0")), 6)
