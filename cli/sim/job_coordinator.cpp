@@ -12,7 +12,7 @@ void job_world::start_coordinator(bool resume) {
   told_done_.clear();
   refused_.clear();
   evicted_at_.reset();
-  fails_ = false;
+  present_failed_ = false;
   note("the coordinator starts");
   const auto last = checkpoints_.empty() ? 0 : checkpoints_.rbegin()->first;
   coordinator_effects effects;
@@ -28,7 +28,7 @@ void job_world::start_coordinator(bool resume) {
     const auto before = std::exchange(last_phase_, phase);
     if (phase == job_phase::finished && before != phase)
       check_finished();
-    if (phase == job_phase::stopped && before == job_phase::finishing && !has_failed_)
+    if (phase == job_phase::stopped && before == job_phase::finishing && !any_failed_)
       check_stopped();
     if (phase == job_phase::stopped && before == job_phase::finished)
       check_dismissal();
@@ -159,7 +159,7 @@ void job_world::run(event_effect& effect) {
   switch (effect.what.kind) {
   case event_kind::job_failed:
     require(may_fail(text) || launcher_->restarts.explains(text), "liveness: " + text);
-    has_failed_ = fails_ = true;
+    any_failed_ = present_failed_ = true;
     break;
   case event_kind::worker_demoted: ++tally_.backups; break;
   case event_kind::server_added: ++tally_.additions; break;

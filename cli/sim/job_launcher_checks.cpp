@@ -102,7 +102,7 @@ void job_world::check_shown(const launcher& by) const {
 /// Checks that members are told to end only after the final evaluation. A launcher that is silent
 /// is not waited for.
 void job_world::check_dismissal() const {
-  require(launcher_->trained || launcher_->stop_asked || has_failed_
+  require(launcher_->trained || launcher_->stop_asked || any_failed_
             || was_missed(launcher_->id, now_ - surely_heard),
           "end: members are told to end before the final evaluation");
 }
@@ -131,7 +131,7 @@ void job_world::check_status(const launcher& by, const end_effect& what) const {
   const auto status = std::to_string(what.status) + (what.why ? ": " + what.why->text : "");
   switch (what.status) {
   case EXIT_SUCCESS:
-    return require(by.sent_away && !fails_ && !by.restarts.has_failed() && by.trained,
+    return require(by.sent_away && !present_failed_ && !by.restarts.has_failed() && by.trained,
                    "end: status 0 without a result");
   case 128 + SIGTERM:
     return require(by.stop_asked && !by.restarts.has_failed(),
@@ -143,7 +143,7 @@ void job_world::check_status(const launcher& by, const end_effect& what) const {
     const bool was_cut_off =
       by.sent_away && !by.trained && was_missed(by.id, *by.sent_away - surely_heard);
     const bool is_explained = what.why && by.restarts.explains(what.why->text);
-    require(has_failed_ || is_late || was_cut_off || is_explained, "end: status " + status);
+    require(any_failed_ || is_late || was_cut_off || is_explained, "end: status " + status);
     const auto* const told = by.update();
     require(what.abandoned || !told || !told->stop || !told->failed || what.why == told->failed,
             "end: the coordinator's failure is not the run's");

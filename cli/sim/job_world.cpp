@@ -475,7 +475,7 @@ void job_world::heal() {
   quiet_ = true;
   end_cuts();
   if (dies_together_ && launcher_->phase() < job_phase::finished && !launcher_->sent_away
-      && !has_failed_)
+      && !any_failed_)
     everything_dies();
   const auto wake = [&](process& one) {
     if (!one.hangs)

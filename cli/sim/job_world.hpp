@@ -414,8 +414,8 @@ private:
   std::map<shard_id, batch_set> acknowledged_; ///< In the chain's active generation.
   std::map<shard_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
   job_phase last_phase_ = job_phase::gathering; ///< The coordinator's, at its last tick.
-  bool has_failed_ = false;                     ///< A coordinator said that the job failed.
-  bool fails_ = false; ///< The present one did. A successor may go on with the job.
+  bool any_failed_ = false;                     ///< A coordinator said that the job failed.
+  bool present_failed_ = false; ///< The present one did. A successor may go on with the job.
   tally tally_;
 };
 

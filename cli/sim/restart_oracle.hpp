@@ -62,7 +62,7 @@ private:
     bool has_worked = false;
     bool is_killed = false; ///< By the session.
     std::optional<process_word> said;
-    std::optional<time_point> due; ///< The time of the next start; nullopt: at any time, or none.
+    std::optional<time_point> due; ///< The time of the next start; nullopt: none is owed.
     bool is_given_up = false;
   };
   /// The time until the next start, or why no start follows.
