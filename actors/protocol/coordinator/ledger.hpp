@@ -103,6 +103,9 @@ public:
   batch_id cursor() const;
   /// Returns the number of batches that could still be handed out: not settled, finished or leased.
   std::uint64_t remaining() const;
+  /// Returns whether an idle worker gets others' leases before new work: none is left, or (bsp) its
+  /// clocks come after those of the leases.
+  bool others_first() const { return by_clocks_ || remaining() == 0; }
   std::uint64_t settled() const;
   /// Returns the batches settled or finished: acknowledged by every server at some time.
   batch_set acknowledged() const;

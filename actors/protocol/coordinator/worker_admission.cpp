@@ -277,10 +277,9 @@ void worker_admission::hand_out(const worker_pool& all, const work_conditions& n
   const auto limits = lease_limits();
   const bool one_idles =
     std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
-  if (ledger_.remaining() == 0 && one_idles) // Then others give back batches that they have not
-                                             // begun.
+  if (one_idles && ledger_.others_first())
     if (const auto from = ledger_.overloaded(limits); from && ledger_.take_leases(*from))
-      outdated_.insert(*from);
+      outdated_.insert(*from); // It gives back batches that it has not begun.
   if (ledger_.remaining() > 0)
     outdated_.merge(ledger_.hand_out(ready, next_lease_, limits));
 }

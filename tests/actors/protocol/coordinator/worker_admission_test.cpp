@@ -90,6 +90,16 @@ TEST_CASE_FIXTURE(fixture, "the batches of a lost worker are queued again") {
   CHECK(workers.all().empty());
 }
 
+TEST_CASE_FIXTURE(fixture, "bsp: a worker that comes takes over clocks that others hold already") {
+  workers = {job_of_mode(consistency_mode::bsp, 2, 2, 256), {}, 100ms, std::nullopt, 3};
+  admit(0);
+  REQUIRE(workers.batches().remaining() > 0);
+  admit(1);
+  const auto& leases = workers.batches().leases_of({1});
+  REQUIRE_FALSE(leases.empty());
+  CHECK(leases.front().first == batch_id{1}); // The second slot of the first clock.
+}
+
 TEST_CASE_FIXTURE(fixture, "a demoted worker loses its batches, an evicted one has to end") {
   admit(0);
   REQUIRE(workers.batches().holds_work({0}));
