@@ -54,9 +54,28 @@ inline std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+/// Returns "--name is given 2 times: give it once" for an option of `app` or of its groups that
+/// occurs more often than it may; else an empty text.
+inline std::string repeated_option(const CLI::App& app) {
+  for (const auto* option : app.get_options()) {
+    const auto times = option->count();
+    if (option->get_items_expected_max() == 1 && times > 1
+        && option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw)
+      return option->get_name() + " is given " + std::to_string(times) + " times: give it once";
+  }
+  for (const auto* group : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (group->get_name().empty())
+      if (auto found = repeated_option(*group); !found.empty())
+        return found;
+  return {};
+}
+
 /// Returns the fault of a command line that `app`, a program or a command, did not parse. For
 /// an unknown option it proposes one with a similar name.
 inline std::string problem_text(const CLI::App& app, const CLI::ParseError& problem) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr)
+    if (auto repeated = repeated_option(app); !repeated.empty())
+      return repeated;
   const auto unknown = app.remaining(true);
   if (unknown.empty() || dynamic_cast<const CLI::ExtrasError*>(&problem) == nullptr)
     return with_short_words(problem.what());

@@ -34,6 +34,13 @@ reason why_no_stale_steps(const plan& made) {
   return std::nullopt;
 }
 reason why_no_workers(const plan&) { return std::nullopt; }
+reason why_no_push_limit(const plan& made) {
+  if (!goes_by_clocks(made.job))
+    return std::nullopt;
+  return fmt::format("{} goes by clocks (bsp), and pushes of a clock wait for each other, so no "
+                     "limit holds them back",
+                     made.store_name);
+}
 reason why_no_reducer(const plan& made) {
   if (made.has<reduce>())
     return std::nullopt;
@@ -70,11 +77,12 @@ constexpr std::array parts{
        of_store<&store_rules::why_no_servers>},
   part{holder::checkpoints, &plan::store_name, "the checkpoints of {}",
        of_store<&store_rules::why_no_checkpoints>},
-  part{holder::sync, &plan::store_name, of_tables, why_no_steps, any_table},
+  part{holder::sync, &plan::store_name, of_tables, of_store<&store_rules::why_no_sync>, any_table},
   part{holder::steps, &plan::store_name, of_tables, why_no_steps, any_table},
   part{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},
   part{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
   part{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
+  part{holder::push_limit, &plan::workers_name, "the workers of {}", why_no_push_limit},
   part{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
   part{holder::codec, &plan::workers_name, "the codec", why_no_codec},
 };

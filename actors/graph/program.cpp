@@ -276,7 +276,8 @@ void program::option(const std::string& name, std::string& value, const std::str
     return {errc::invalid_argument,
             fmt::format("{} is none of {}", quote(word), fmt::join(choices, ", "))};
   };
-  add({name, text(at(value), choose, as_it_is), help});
+  add({name, text(at(value), choose, as_it_is),
+       fmt::format("{}: {}", help, fmt::join(choices, ", "))});
 }
 
 void program::flag(const std::string& name, bool& value, const std::string& help) {

@@ -48,7 +48,7 @@ public:
   /// Declares an option with a number from `least` to `greatest`.
   void option(const std::string& name, double& value, const std::string& help, double least,
               double greatest);
-  /// Declares an option whose value is one of `choices`.
+  /// Declares an option whose value is one of `choices`, which --help lists behind `help`.
   void option(const std::string& name, std::string& value, const std::string& help,
               const std::vector<std::string>& choices);
   /// Declares an option without a value, which sets `value`.

@@ -50,14 +50,12 @@ int main(int argc, char** argv) {
   program.flag("--sparse", chosen.sparse,
                "Count in rows of a sparse table; a batch touches half of them");
   program.option("--graph", chosen.graph,
-                 "Where batches are counted, and what is before it: plain, stage, raw, faults, "
-                 "own-store, reducer, device-reducer, codec, or one with a mistake: "
-                 "swallow, double, rename, reorder, throw, nan, nan-push, silent, refuse, "
-                 "raw-double, raw-throw, raw-quit, bad-apply, bad-save, bad-load",
+                 "Where batches are counted, and what is before it; those behind codec have a "
+                 "mistake",
                  count_batches::graph_names());
   program.option("--function", chosen.function,
-                 "A server function that adds gradients: none, add, or one with a mistake, which "
-                 "ends the job: hidden, host, fail",
+                 "A server function that adds gradients; those behind add have a mistake, which "
+                 "ends the job",
                  count_batches::function_names());
   program.option("--factors", chosen.factors,
                  "File of a frozen table `factors`, one for each element");

@@ -44,6 +44,7 @@ TEST_CASE("a command line that cannot be parsed is explained in the order of its
   CHECK(problem_with({"--epoch=2"}) == "no option '--epoch'; did you mean '--epochs'?");
   CHECK(problem_with({"--chil", "2"}) == "no option '--chil'"); // Internal options are not named.
   CHECK(problem_with({"--epochs", "2", "3", "4"}) == "unexpected argument '3'");
+  CHECK(problem_with({"--epochs", "2", "--epochs=2"}) == "--epochs is given 2 times: give it once");
   CHECK(problem_with({"-\x1b[31m"}) == "no option '-\\x1b[31m'");
   CHECK(problem_with({"--epochs", "many"}).find("many") != std::string::npos);
 }

@@ -32,12 +32,12 @@ class Counting(cluster.ClusterTest):
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_ssp_with_kills(self):
-        report = self.survive(1200, cluster.count(3, 5), "--sync", "ssp:2")
+        memory = ("--push-memory", 1)  # Less than the pushes of a process that wait for answers.
+        report = self.survive(1200, cluster.count(3, 5), "--sync", "ssp:2", *memory)
         self.assertGreater(report["reducers"]["sums"], 100)
 
     def test_bsp_with_kills(self):
-        memory = ("--push-memory", 1)  # Less than a clock's pushes, which wait for each other.
-        report = self.survive(1000, cluster.count(3, 4), "--sync", "bsp", *memory)
+        report = self.survive(1000, cluster.count(3, 4), "--sync", "bsp")
         self.assertEqual(report["reducers"]["sums"], 0)
 
     def test_replicas_with_logs_and_kills(self):

@@ -54,6 +54,25 @@ class Stop(cluster.ClusterTest):
     def test_interrupt(self):
         self.stop_and_resume(signal.SIGINT)
 
+    def test_last_checkpoint_that_cannot_be_written(self):
+        """The line at the end names the checkpoint that the job goes on from."""
+        run = self.begin("--checkpoint-every", "200ms")
+        run.await_event("checkpoint_committed")
+        aside = self.home / "aside"
+        self.checkpoints.rename(aside)
+        self.checkpoints.write_text("no directory")
+        failed = run.await_event("checkpoint_failed")["checkpoint"]
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 143)
+        committed = max(x["checkpoint"] for x in run.told("checkpoint_committed"))
+        self.assertLess(committed, failed)
+        self.assertIn("stopped; the last checkpoint was not written, so work after checkpoint "
+                      f"{committed} is lost; continue with --resume", run.out)
+        self.checkpoints.unlink()
+        aside.rename(self.checkpoints)
+        again = self.finish("--checkpoint", self.checkpoints, "--resume")
+        self.assertTrue(again.told("shard_restored", checkpoint=committed))
+
     def test_terminate(self):
         self.stop_and_resume(signal.SIGTERM, "--sync", "bsp")
 

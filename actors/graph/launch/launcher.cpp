@@ -253,8 +253,9 @@ private:
     if (session_->options().joined)
       return;
     if (what.status > 128)
-      console_.say(fmt::format("{}: {}\n", name_,
-                               text_of_stop(session_->checkpoint(), options_, is_exported_)));
+      console_.say(fmt::format(
+        "{}: {}\n", name_,
+        text_of_stop(session_->checkpoint(), session_->is_saved(), options_, is_exported_)));
     console_.say(summary(statistics_));
     console_.say(backend_->summary(statistics_));
     std::fflush(stdout);

@@ -177,7 +177,7 @@ server_options options_of_server(const member_plan& what, const surroundings& in
   server_options how{what.self(), fingerprint(what.job), in.address, in.to_replicas};
   how.apply_batch = what.fields.servers.apply_batch;
   how.verify_replicas = what.fields.servers.verify_replicas;
-  how.record = recording_of(what.fields, in.log);
+  how.record = recording_of(what.fields, in.waits);
   if (in.graph && in.graph->make_keeper)
     how.keeper = {in.graph->make_keeper, in.graph->store_name,
                   std::make_shared<program_notes>(in.log)};

@@ -44,6 +44,7 @@ struct store_rules {
   std::string_view why_no_servers = {};     ///< Fields of servers have no effect.
   std::string_view why_no_checkpoints = {}; ///< Fields of checkpoints have no effect.
   std::string_view why_no_steps = {};       ///< Fields of optimisers have no effect.
+  std::string_view why_no_sync = {};        ///< The consistency is no choice.
   std::string_view why_not_frozen = {};     ///< It has no frozen tables.
   std::string_view why_no_values = {};      ///< No table begins with the values of a file.
 

@@ -93,7 +93,8 @@ rows work() {
 
 rows traffic() {
   return {
-    {"--push-memory", number(at(&workers::push_memory_mib), 1, 1u << 20),
+    {"--push-memory",
+     held_by(holder::push_limit, number(at(&workers::push_memory_mib), 1, 1u << 20)),
      "asp, ssp: MiB of a process's pushes that are not answered yet; later pushes wait",
      "workers::push_memory_mib", started_roles()},
     {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),

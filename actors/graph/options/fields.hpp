@@ -33,6 +33,7 @@ enum class holder : std::uint8_t {
   own_steps,   ///< Optimisers of tables without a server function.
   stale_steps, ///< Optimisers of tables whose steps may be stale.
   workers,
+  push_limit, ///< Workers whose pushes may be held back.
   reducer,
   codec,
 };

@@ -23,11 +23,13 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
   return {};
 }
 
-std::optional<record_options> recording_of(const run_options& options, const log_sink& log) {
+std::optional<record_options> recording_of(const run_options& options, const notice_sink& tell) {
   if (!options.record_directory)
     return std::nullopt;
-  return record_options{*options.record_directory,
-                        [log](const std::string& why) { log(log_level::error, why); }};
+  return record_options{*options.record_directory, [tell](const std::string& why) {
+                          if (tell)
+                            tell({log_level::error, {}, {}, why});
+                        }};
 }
 
 router_options routing_of(const run_options& options) {

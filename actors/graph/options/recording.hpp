@@ -5,7 +5,7 @@
 #include "actors/protocol/worker/router.hpp"
 #include "actors/roles/server/trace_recorder.hpp"
 #include "base/error.hpp"
-#include "base/log_sink.hpp"
+#include "base/notice.hpp"
 #include "serialization/job.hpp"
 
 #include <optional>
@@ -16,9 +16,9 @@ namespace troupe {
 /// Errors: io_failed, in_use, invalid_argument (a job that could not be replayed).
 result<void> begin_recording(const run_options& options, const job_spec& job);
 
-/// Returns a server's options for its trace; nullopt without --record. `log`: takes the reason of a
-/// trace that ends early.
-std::optional<record_options> recording_of(const run_options& options, const log_sink& log);
+/// Returns a server's options for its trace; nullopt without --record. `tell`: takes the reason of
+/// a trace that ends early, for the console of the launcher.
+std::optional<record_options> recording_of(const run_options& options, const notice_sink& tell);
 /// Returns the options of a worker's router. With --record the values for a gradient are read only
 /// once, as the trace records each read.
 router_options routing_of(const run_options& options);

@@ -18,11 +18,16 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
   return storage::write_tensors(file, tensors);
 }
 
-std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {
+std::string text_of_stop(std::uint64_t checkpoint, bool is_saved, const run_options& options,
+                         bool exported) {
   std::string text = "stopped; ";
   if (checkpoint == 0) {
     text += "no checkpoint was written";
   } else {
+    if (!is_saved)
+      text += fmt::format("the last checkpoint was not written, so work after checkpoint {} is "
+                          "lost; ",
+                          checkpoint);
     const auto path = printable(options.checkpoint_directory.value_or(""));
     const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
     text += "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");

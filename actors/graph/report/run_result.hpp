@@ -19,8 +19,10 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
                                std::vector<std::vector<float>> parameters);
 
 /// Returns a text on a stopped run: how to continue it, and the file that was not written.
-/// `checkpoint`: the newest one; 0: none. `exported`: the parameters were exported.
-std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported);
+/// `checkpoint`: the newest one; 0: none. `is_saved`: it has all work. `exported`: the parameters
+/// were exported.
+std::string text_of_stop(std::uint64_t checkpoint, bool is_saved, const run_options& options,
+                         bool exported);
 
 /// Returns the last event of a run, with the reason of a failure.
 job_event end_of_run(int status, const std::optional<failure>& reason);

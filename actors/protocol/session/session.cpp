@@ -172,8 +172,11 @@ void session::follow_servers(const job_status& job) {
 void session::on(const job_update& what) {
   const auto& job = what.desired_state;
   auto found = coordinator_.follow(what, now_);
-  for (auto& each : found.events)
+  for (auto& each : found.events) {
+    if (each.kind == event_kind::checkpoint_failed || each.kind == event_kind::checkpoint_committed)
+      is_newer_lost_ = each.kind == event_kind::checkpoint_failed;
     say(std::move(each));
+  }
   if (found.is_back)
     effects_.push_back(recovered_effect{});
   if (found.is_hung && processes_.killed({role::coordinator, 0}, now_))
@@ -233,8 +236,14 @@ void session::on(const stop_asked& what) {
     return;
   }
   stop_asked_at_ = now_;
+  checkpoint_at_stop_ = checkpoint_;
   report_.stop = !mutated(mutation::stop_unreported);
   say({event_kind::stopping, {}});
+}
+
+bool session::is_saved() const {
+  const bool has_work = training_since_ && !is_finished_ && options_.has_coordinator;
+  return !has_work || (checkpoint_ > checkpoint_at_stop_ && !is_newer_lost_);
 }
 
 void session::on(const time_passed&) {

@@ -139,6 +139,8 @@ public:
   const observer_status& report() const { return report_; }
   /// Returns the newest committed checkpoint; 0: none.
   std::uint64_t checkpoint() const { return checkpoint_; }
+  /// Returns whether the newest checkpoint has all work that was done when a stop was asked for.
+  bool is_saved() const;
   /// Returns the failure, if there is one so far.
   const std::optional<failure>& failed() const { return failure_; }
   /// Returns 0; 1 after a failure; 128 + n after signal n, unless the job was done by then.
@@ -179,6 +181,7 @@ private:
   notice_board notices_;
   std::optional<failure> failure_;
   std::uint64_t checkpoint_ = 0;
+  bool is_newer_lost_ = false;    ///< An attempt after `checkpoint_` failed.
   std::set<std::uint32_t> added_; ///< Servers that were added to the job, and started here.
 
   time_point started_at_;
@@ -187,6 +190,7 @@ private:
   std::optional<time_point> ended_at_;   ///< The coordinator sent this launcher away.
   std::optional<time_point> gave_up_at_; ///< A process of this host cannot be kept alive.
   std::optional<time_point> stop_asked_at_;
+  std::uint64_t checkpoint_at_stop_ = 0;
   int stop_signal_ = 0;
   bool stopped_at_once_ = false;
 

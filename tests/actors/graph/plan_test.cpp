@@ -158,13 +158,16 @@ TEST_CASE("an_own_store_refuses_what_needs_servers_or_steps") {
   const auto g = graph_of(kept({table_of("w", 4)}), options);
   CHECK(rejection_of(g, options, {"--replicas"})
         == "--replicas has no effect: model is an own store, which is one server without replicas");
-  const std::string steps =
-    " has no effect: model is an own store, whose keeper takes each push by "
-    "itself (asp)";
-  CHECK(rejection_of(g, options, {"--lr"}) == "--lr" + steps);
+  for (const std::string option : {"--lr", "--optimizer", "--momentum", "--staleness-lr"})
+    CHECK(rejection_of(g, options, {option})
+          == option
+               + " has no effect: model is an own store, whose keeper takes the steps, without an "
+                 "optimizer");
   CHECK(rejection_of(g, options, {"--sync"}).empty());
   options.sync.mode = consistency_mode::bsp;
-  CHECK(rejection_of(g, options, {"--sync"}) == "--sync" + steps);
+  CHECK(rejection_of(g, options, {"--sync"})
+        == "--sync has no effect: model is an own store, whose keeper takes each push by itself "
+           "(asp)");
   options.record_directory = "r";
   CHECK(rejection_of(g, options)
         == "--record: model is an own store, and a replay has no keeper: leave the option out");
@@ -427,6 +430,19 @@ TEST_CASE("an_option_whose_holder_the_graph_lacks_has_no_effect") {
   CHECK(rejection_of(graph_of(options.store({table_of("w", 4)}), options, options.stages()),
                      options, {"--compress"})
           .empty());
+}
+
+TEST_CASE("a_limit_of_pushes_needs_tables_that_are_not_bsp") {
+  run_options options;
+  for (const std::string mode : {"asp", "ssp:2", "bsp"}) {
+    CAPTURE(mode);
+    options.sync = *parse_consistency(mode);
+    const auto g = graph_of(options.store({table_of("w", 4)}), options);
+    CHECK(rejection_of(g, options, {"--push-memory"})
+          == (mode == "bsp" ? "--push-memory has no effect: model goes by clocks (bsp), and pushes "
+                              "of a clock wait for each other, so no limit holds them back"
+                            : ""));
+  }
 }
 
 TEST_CASE("a_rate_for_stale_steps_needs_tables_with_such_steps") {

@@ -172,6 +172,14 @@ TEST_CASE("a function of the command line that throws ends the program in one li
   CHECK(text == "tried: std::runtime_error without a text\n");
 }
 
+TEST_CASE("the help of an option of a program's own lists its choices") {
+  std::string kind = "plain";
+  program tried{"tried", "A program with options"};
+  tried.option("--kind", kind, "A kind", {"plain", "other"});
+  const auto help = tried.command_line().help();
+  CHECK(help.find("A kind: plain, other\n") != std::string::npos);
+}
+
 TEST_CASE("the options of a program's own are known with their values, given or not") {
   std::string path, kind = "plain";
   std::uint64_t count = 7;

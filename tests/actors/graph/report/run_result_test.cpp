@@ -70,14 +70,18 @@ TEST_CASE("a_report_is_written_or_says_why_not") {
 TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
   run_options options;
   options.checkpoint_directory = "some/where";
-  CHECK(text_of_stop(0, options, false) == "stopped; no checkpoint was written");
-  CHECK(text_of_stop(3, options, false)
+  CHECK(text_of_stop(0, true, options, false) == "stopped; no checkpoint was written");
+  CHECK(text_of_stop(3, true, options, false)
         == "stopped; continue with --resume --checkpoint some/where");
+  CHECK(text_of_stop(3, false, options, false)
+        == "stopped; the last checkpoint was not written, so work after checkpoint 3 is lost; "
+           "continue with --resume --checkpoint some/where");
+  CHECK(text_of_stop(0, false, options, false) == "stopped; no checkpoint was written");
   options.export_file = "p.npz";
-  CHECK(text_of_stop(0, options, false)
+  CHECK(text_of_stop(0, true, options, false)
         == "stopped; no checkpoint was written; p.npz was not written: only a finished run exports "
            "parameters");
-  CHECK(text_of_stop(0, options, true) == "stopped; no checkpoint was written");
+  CHECK(text_of_stop(0, true, options, true) == "stopped; no checkpoint was written");
 }
 
 TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {

@@ -530,6 +530,33 @@ TEST_CASE("a user who stops gets a last checkpoint and the status of the signal"
   CHECK(f.session.checkpoint() == 4);
 }
 
+TEST_CASE("a stop has saved the work if its own checkpoint is the newest one") {
+  for (const bool commits : {true, false})
+    for (const bool fails : {true, false}) {
+      CAPTURE(commits);
+      CAPTURE(fails);
+      fixture f;
+      f.news.desired_state.checkpoint = 3;
+      f.follow(job_phase::training);
+      f.stop(15);
+      if (commits)
+        f.news.desired_state.checkpoint = 4; // It may have been asked for before.
+      if (fails) {
+        f.news.desired_state.events.push_back(
+          {event_kind::checkpoint_failed, {{"checkpoint", std::uint64_t{5}}, {"reason", "full"}}});
+        ++f.news.desired_state.events_total;
+      }
+      f.news.stop = true;
+      f.follow(job_phase::stopped);
+      CHECK(f.session.is_saved() == (commits && !fails));
+    }
+  fixture early;
+  early.news.desired_state.checkpoint = 3;
+  early.follow(job_phase::gathering);
+  early.stop(15);
+  CHECK(early.session.is_saved()); // The checkpoint is that of the run before.
+}
+
 TEST_CASE("a user who stops twice ends the run at once") {
   fixture f;
   f.stop(2);
