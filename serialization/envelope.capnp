@@ -7,6 +7,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Chains = import "replication.capnp";
+using Channels = import "channel.capnp";
 using Data = import "push_pull.capnp";
 using Control = import "control.capnp";
 $Cxx.namespace("troupe::schema");
@@ -22,5 +23,6 @@ struct Envelope {
     report @6 :Control.StatusMessage;
     desired @7 :Control.DesiredState;
     peer @8 :Chains.Peer;
+    lane @9 :Channels.Lane;
   }
 }

@@ -85,7 +85,7 @@ void job_world::carry_out_waiting() {
 /// Sends a status over a link, which exists while both ends live. An unheard status is lost with
 /// it. The next coordinator may miss it too, if the sender is dead and replaced by then.
 void job_world::send_up(process& by, decltype(status_message::body) body) {
-  const bool listens = traits_of(by.id.role).listens;
+  const bool listens = traits_of(by.id.role).listens == listening::always;
   status_message what{by.id, fingerprint_,    ++by.sequence,
                       0,     std::move(body), listens ? full_name(by.id) : ""};
   if (!coordinator_)

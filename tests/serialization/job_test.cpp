@@ -235,6 +235,7 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0] = sparse_table(3);
        x.tables[0].init.zeros = 4;
      }},
+    {"at most 4096 actors", [](job_spec& x) { x.actors = actors_max + 1; }},
     {"256 options", [](job_spec& x) { x.own_options.resize(own_options_max + 1); }},
     {"1024 bytes",
      [](job_spec& x) {
