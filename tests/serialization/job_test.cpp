@@ -331,6 +331,7 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
     [](job_spec& x) { x.replicas = 2; },
     [](job_spec& x) { x.shards = 7; },
     [](job_spec& x) { x.workers = 7; },
+    [](job_spec& x) { x.actors = 7; },
     [](job_spec& x) { x.epochs = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },
     [](job_spec& x) {

@@ -132,6 +132,9 @@ std::vector<member_status> statuses(const cluster_state& cluster) {
   }
   for (std::uint32_t index = 0; index < cluster.job.actors; ++index)
     all.push_back(status_of_actor(index, cluster));
+  const auto& actors = cluster.actors; // Hosts may have more of them, as they may of workers.
+  for (auto more = actors.lower_bound(cluster.job.actors); more != actors.end(); ++more)
+    all.push_back(status_of_actor(more->first, cluster));
   for (auto& one : all) {
     const auto slot = cluster.members.all().find({one.member.role, one.member.index, {}});
     if (slot != cluster.members.all().end()) {

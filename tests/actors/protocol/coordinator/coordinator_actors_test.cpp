@@ -143,8 +143,10 @@ TEST_CASE("launchers see each actor of the job, with its counters") {
   actor_status body;
   body.counters.ports = {{"players.seen", 4, 5, 6, 7}};
   one.actor(1, 501, body);
+  one.actor(7, 507);
   const auto shown = shown_actors(one);
-  REQUIRE(shown.size() == actors);
+  REQUIRE(shown.size() == actors + 1);
+  CHECK(shown[3].member == actor_id(7, 507));
   CHECK(shown[0].member == actor_id(0, 0));
   CHECK(shown[0].state == member_state::absent);
   CHECK(shown[1].member == actor_id(1, 501));

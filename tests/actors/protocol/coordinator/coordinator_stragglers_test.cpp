@@ -16,10 +16,10 @@ struct fleet : coordinator_fixture {
     time_point step{100ms};
     worker_status said;
     std::optional<batch_id> computing;
-    time_point busy{0};       ///< Time spent on the batch `computing`.
-    double channel_share = 0; ///< Share of that time in which it waits for parcels.
+    time_point busy{0}; ///< Time spent on the batch `computing`.
     time_point starts_at{0};
     bool is_gone = false;
+    double channel_share = 0; ///< Share of its busy time in which it waits for parcels.
   };
 
   explicit fleet(std::uint32_t workers, consistency_mode mode = consistency_mode::asp,
