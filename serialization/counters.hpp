@@ -49,7 +49,7 @@ struct worker_counters {
   std::uint64_t pushes_summed = 0;
   std::uint64_t sums = 0;        ///< Sums that the reducer made of them.
   std::uint64_t device_sums = 0; ///< Sums that devices made.
-  /// Time that its trainer waited for parcels within a batch, up to now. It is no part of `wait_us`.
+  /// Time that its trainer waited for parcels within a batch, up to now. No part of `wait_us`.
   std::uint64_t channel_wait_us = 0;
   /// Notes of the process's trainers and stages; one worker of the process reports them.
   std::vector<program_note> notes = {};

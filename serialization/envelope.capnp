@@ -7,7 +7,6 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Chains = import "replication.capnp";
-using Channels = import "channel.capnp";
 using Data = import "push_pull.capnp";
 using Control = import "control.capnp";
 $Cxx.namespace("troupe::schema");
@@ -23,6 +22,6 @@ struct Envelope {
     report @6 :Control.StatusMessage;
     desired @7 :Control.DesiredState;
     peer @8 :Chains.Peer;
-    lane @9 :Channels.Lane;
+    lane @9 :Data.Lane;
   }
 }

@@ -6,8 +6,8 @@
 //   u32  words of segment 1
 //   u32  0 (padding)
 //        segment 0: an Envelope (serialization/*.capnp)
-//        segment 1: keys (u64) and values (f32) of pieces and rows, see push_pull.capnp, or those of
-//                   tensors, see channel.capnp; zero-padded to 8 bytes
+//        segment 1: keys (u64) and values (f32) of pieces, rows and tensors, see push_pull.capnp;
+//                   zero-padded to 8 bytes
 #pragma once
 
 #include "base/error.hpp"

@@ -5,7 +5,6 @@
 #include "serialization/messages.hpp"
 #include "serialization/wire.hpp"
 
-#include "serialization/channel.capnp.h"
 #include "serialization/control.capnp.h"
 #include "serialization/job.capnp.h"
 #include "serialization/push_pull.capnp.h"
