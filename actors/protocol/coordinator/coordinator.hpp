@@ -72,7 +72,7 @@ struct coordinator_options {
 /// (7) when a server is asked for the last cut of a stopped job, no worker may push to it any more;
 ///     in bsp no worker holds a batch after the clock of that cut. Held by: assert in finish();
 ///     check_stopped() in cli/sim/job_checks.cpp.
-/// (8) a member is told of the present members that its role may connect to, each with an address,
+/// (8) a member is told of the present members that listen and that its role may connect to,
 ///     and of no others. Held by: assert in send(); check_desired() in cli/sim/job_desired.cpp.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
