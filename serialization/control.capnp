@@ -57,6 +57,14 @@ struct ProgramNote {
   isLine @2 :Bool;
 }
 
+struct PortCounters {
+  port @0 :Text;
+  parcels @1 :UInt64;
+  bytes @2 :UInt64;
+  lost @3 :UInt64;
+  longestWaitUs @4 :UInt64;
+}
+
 struct WorkerCounters {
   pushesSent @0 :UInt64;
   pushesAcknowledged @1 :UInt64;
@@ -78,6 +86,8 @@ struct WorkerCounters {
   sums @17 :UInt64;
   deviceSums @18 :UInt64;
   notes @19 :List(ProgramNote);
+  channelWaitUs @20 :UInt64;
+  ports @21 :List(PortCounters);
 }
 
 struct ServerCounters {
@@ -91,6 +101,11 @@ struct ServerCounters {
   stalenessVersions @7 :Histogram;
   stalenessClocks @8 :Histogram;
   notes @9 :List(ProgramNote);
+}
+
+struct ActorCounters {
+  ports @0 :List(PortCounters);
+  notes @1 :List(ProgramNote);
 }
 
 # -- StatusMessage: the status of a member --
@@ -161,6 +176,13 @@ struct ObserverStatus {
   failure @6 :Data.Failure;
 }
 
+struct ActorStatus {
+  counters @0 :ActorCounters;
+  host @1 :Text;
+  failure @2 :Data.Failure;
+  stopped @3 :Bool;
+}
+
 struct StatusMessage {
   from @0 :Data.Member;
   job @1 :UInt64;
@@ -170,6 +192,7 @@ struct StatusMessage {
     worker @4 :WorkerStatus;
     server @5 :ServerStatus;
     observer @6 :ObserverStatus;
+    actor @8 :ActorStatus;
   }
   address @7 :Text;
 }
@@ -221,6 +244,11 @@ struct DesiredServer {
   checkpointClock @8 :UInt64;
 }
 
+struct DesiredActor {
+  view @0 :View;
+  windDown @1 :Bool;
+}
+
 struct MemberStatus {
   member @0 :Data.Member;
   state @1 :UInt8;  # member_state
@@ -229,6 +257,7 @@ struct MemberStatus {
   updatesRolledBack @4 :UInt64;
   worker @5 :WorkerCounters;
   server @6 :ServerCounters;
+  actor @7 :ActorCounters;
 }
 
 struct JobEvent {
@@ -271,6 +300,7 @@ struct DesiredState {
     worker @5 :DesiredWorker;
     server @6 :DesiredServer;
     observer @7 :JobStatus;
+    actor @10 :DesiredActor;
   }
   failure @8 :Data.Failure;
   listeners @9 :List(MemberAddress);

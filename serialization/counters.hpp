@@ -6,10 +6,24 @@
 #include "serialization/histogram.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace troupe {
+
+/// Counts of a port, over all its lanes.
+struct port_counters {
+  std::string port;                  ///< Node and port, "players.seen".
+  std::uint64_t parcels = 0;         ///< Sent, or taken.
+  std::uint64_t bytes = 0;           ///< Heads and tensors of them.
+  std::uint64_t lost = 0;            ///< Sent, or received, and never taken.
+  std::uint64_t longest_wait_us = 0; ///< For credit, of a sender; also a wait that has not ended.
+
+  bool operator==(const port_counters&) const = default;
+};
+constexpr std::size_t ports_max = 64; ///< Of a process.
 
 /// Counts since the start of this incarnation.
 struct worker_counters {
@@ -35,8 +49,11 @@ struct worker_counters {
   std::uint64_t pushes_summed = 0;
   std::uint64_t sums = 0;        ///< Sums that the reducer made of them.
   std::uint64_t device_sums = 0; ///< Sums that devices made.
+  /// Time that its trainer waited for parcels within a batch, up to now. No part of `wait_us`.
+  std::uint64_t channel_wait_us = 0;
   /// Notes of the process's trainers and stages; one worker of the process reports them.
   std::vector<program_note> notes = {};
+  std::vector<port_counters> ports = {}; ///< Of its trainer.
 
   bool operator==(const worker_counters&) const = default;
 };
@@ -57,6 +74,14 @@ struct server_counters {
   bool operator==(const server_counters&) const = default;
 };
 
+/// Counts since the start of this incarnation of an actor of a program.
+struct actor_counters {
+  std::vector<port_counters> ports;
+  std::vector<program_note> notes = {};
+
+  bool operator==(const actor_counters&) const = default;
+};
+
 /// Lists the members of a struct of counters. A new counter needs a line here, a field of
 /// control.capnp, and a line of the table in wire_counters.cpp.
 template <class Counters>
@@ -73,7 +98,7 @@ struct counter_list<worker_counters> {
     &worker_counters::wire_bytes_sent,  &worker_counters::wire_bytes_received,
     &worker_counters::loss_count,       &worker_counters::left_out,
     &worker_counters::pushes_summed,    &worker_counters::sums,
-    &worker_counters::device_sums};
+    &worker_counters::device_sums,      &worker_counters::channel_wait_us};
   static constexpr std::array histograms{&worker_counters::request_times};
 };
 

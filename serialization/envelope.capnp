@@ -22,5 +22,6 @@ struct Envelope {
     report @6 :Control.StatusMessage;
     desired @7 :Control.DesiredState;
     peer @8 :Chains.Peer;
+    lane @9 :Data.Lane;
   }
 }

@@ -70,6 +70,7 @@ struct Job {
   ownStore @13 :Bool;
   filesChecksum @14 :UInt64;  # 0: none, or unknown
   ownOptions @15 :List(OwnOption);
+  actors @16 :UInt32;
 }
 
 # The root of a job's file.

@@ -167,6 +167,7 @@ struct job_spec {
   /// identifies the data, or the job is from a time without this checksum.
   std::uint64_t files_checksum = 0;
   std::vector<own_option> own_options = {}; ///< Of the command line that started the job.
+  std::uint32_t actors = 0;                 ///< Actors of the program, over all nodes of actors.
 
   std::uint32_t shard_count() const { return shards == 0 ? servers : shards; }
   std::uint64_t batches_per_epoch() const;
@@ -185,8 +186,8 @@ const char* defect_of(const optimizer_spec& x);
 /// It covers shapes and optimiser kinds of tables, and whether they are frozen. It covers the
 /// checksums of values from files, the number of slots of bsp tables, the name, parameters and
 /// state of server functions, and the checksum of the files that the program reads. It excludes the
-/// number of servers, replicas, shards, epochs, backup workers and asp workers, rates, durability
-/// and the program's own options.
+/// number of servers, replicas, shards, epochs, backup workers, asp workers and actors, rates,
+/// durability and the program's own options.
 std::uint64_t fingerprint(const job_spec& job);
 /// Returns whether state with the fingerprint `written` is of `job`. State from a time without the
 /// checksum of files is of the job that has this checksum now.

@@ -103,6 +103,7 @@ constexpr std::array<kind_description, event_kinds> kinds{{
   {event_kind::coordinator_hung, "coordinator_hung", "the coordinator hangs: killing it"},
   {event_kind::coordinator_back, "coordinator_back", "coordinator back"},
   {event_kind::stopping, "stopping", "stopping; press Ctrl-C again to stop at once"},
+  {event_kind::actor_lost, "actor_lost", "{member} lost ({reason})"},
 }};
 
 consteval bool is_in_order() {

@@ -84,8 +84,10 @@ enum class event_kind : std::uint16_t {
   coordinator_hung,
   coordinator_back,
   stopping,
+  // Actors of a program.
+  actor_lost,
 };
-constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::stopping) + 1;
+constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::actor_lost) + 1;
 
 using event_value = std::variant<std::uint64_t, double, std::string>;
 

@@ -238,6 +238,8 @@ result<void> validate(const job_spec& job) {
     return refuse("workers and backup workers together must be at most 65536");
   if (job.backup_workers > 0 && !goes_by_clocks(job))
     return refuse("backup workers need a bsp table: other tables wait for no worker");
+  if (job.actors > actors_max)
+    return refuse("a graph must have at most 4096 actors, not " + std::to_string(job.actors));
   // Samples are numbered with 32 bits.
   if (job.samples == 0 || job.samples > samples_max)
     return refuse("samples must be 1 to 2^32 - 1, not " + std::to_string(job.samples));

@@ -1,10 +1,12 @@
 // The messages of Troupe as plain values. Requests and answers form the data path, `status_message`
-// and `desired_state` the control path. `replica_message` travels between replicas; `hello` and
-// `rejection` open a link. serialization/wire.hpp turns them into bytes.
+// and `desired_state` the control path. `replica_message` travels between replicas,
+// `channel_message` on a lane; `hello` and `rejection` open a link. serialization/wire.hpp turns
+// them into bytes.
 #pragma once
 
 #include "base/error.hpp"
 #include "serialization/batch_set.hpp"
+#include "serialization/channel.hpp"
 #include "serialization/counters.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
@@ -154,14 +156,26 @@ struct observer_status {
   bool operator==(const observer_status&) const = default;
 };
 
+/// The status of an actor of a program.
+struct actor_status {
+  static constexpr role sender = role::actor;
+
+  actor_counters counters;
+  std::string host;              ///< Host of its process.
+  std::optional<failure> failed; ///< The actor cannot go on, and the job must stop.
+  bool stopped = false;          ///< Its stop() has returned: its end costs the job nothing.
+
+  bool operator==(const actor_status&) const = default;
+};
+
 struct status_message {
   member_id from;
   std::uint64_t job = 0;           ///< fingerprint(job_spec) of the sender.
   std::uint64_t sequence = 0;      ///< Grows with each report of one incarnation.
   std::uint64_t rss_bytes_max = 0; ///< Peak resident memory of the sender's process.
-  std::variant<worker_status, server_status, observer_status> body;
-  /// Where the sender listens for others; empty if its role does not listen. An incarnation never
-  /// changes it.
+  std::variant<worker_status, server_status, observer_status, actor_status> body;
+  /// Where the sender listens for others; empty if it does not listen. An incarnation never changes
+  /// it.
   std::string address = {};
 
   bool operator==(const status_message&) const = default;
@@ -241,6 +255,15 @@ struct desired_server {
   bool operator==(const desired_server&) const = default;
 };
 
+struct desired_actor {
+  static constexpr role receiver = role::actor;
+
+  troupe::view view;      ///< For pulls.
+  bool wind_down = false; ///< The job ends, or all its batches are applied: call stop().
+
+  bool operator==(const desired_actor&) const = default;
+};
+
 /// The state of one process, for people.
 enum class member_state : std::uint8_t { absent, joining, restoring, active, finished, evicted };
 
@@ -252,6 +275,7 @@ struct member_status {
   std::uint64_t updates_rolled_back = 0; ///< server: acknowledged updates that its restore lost.
   worker_counters worker;
   server_counters server;
+  actor_counters actor = {};
 
   bool operator==(const member_status&) const = default;
 };
@@ -290,8 +314,9 @@ struct desired_state {
   bool stop = false;             ///< End this process now, in order.
   std::optional<failure> failed; ///< With `stop`: the reason, if the job failed or the process may
                                  ///< not be part of it.
-  std::variant<desired_worker, desired_server, job_status> body;
-  /// The present members that the receiver's role may connect to, by role and index.
+  std::variant<desired_worker, desired_server, job_status, desired_actor> body;
+  /// The present members that listen and that the receiver's role may connect to, by role and
+  /// index.
   std::vector<member_address> listeners = {};
 
   bool operator==(const desired_state&) const = default;
@@ -375,6 +400,6 @@ using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;
 
 using message = std::variant<hello, rejection, request_list, answer_list, status_message,
-                             desired_state, replica_message>;
+                             desired_state, replica_message, channel_message>;
 
 } // namespace troupe

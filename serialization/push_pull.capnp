@@ -1,4 +1,4 @@
-# The data path: push and pull requests and their replies.
+# The data path: push and pull requests and their replies, and parcels.
 #
 # The values of pieces are not here but in the frame's second segment, one behind the other, in the
 # order of the pieces. The counts of earlier pieces tell where a piece begins. Each struct's values
@@ -123,5 +123,34 @@ struct Answer {
   union {
     reply @0 :Reply;
     failure @1 :FailureReply;
+  }
+}
+
+# -- lanes: the parcels of one sender to one receiver of a channel, and their credit (channel.hpp) --
+
+struct ChannelOpen {
+  channel @0 :Text;
+  session @1 :UInt64;
+  head @2 :Text;
+}
+
+# The values of its tensors are in the second segment, one behind the other.
+struct Parcel {
+  session @0 :UInt64;
+  sequence @1 :UInt64;
+  head @2 :Data;
+  tensors @3 :List(UInt64);  # number of values of each
+}
+
+struct ParcelsTaken {
+  session @0 :UInt64;
+  count @1 :UInt64;
+}
+
+struct Lane {
+  union {
+    open @0 :ChannelOpen;
+    parcel @1 :Parcel;
+    taken @2 :ParcelsTaken;
   }
 }

@@ -18,9 +18,18 @@ namespace troupe {
 constexpr std::uint32_t servers_max = 4096; ///< Including servers that are added later.
 constexpr std::uint32_t workers_max = 65536;
 constexpr std::uint32_t observers_max = 1000; ///< One for each host that joined, and commands.
+constexpr std::uint32_t actors_max = 4096;    ///< Actors of a program, over all nodes of actors.
 
 /// The role of a process in a cluster. Numbers are wire format.
-enum class role : std::uint8_t { coordinator = 0, server = 1, worker = 2, observer = 3 };
+enum class role : std::uint8_t { coordinator = 0, server = 1, worker = 2, observer = 3, actor = 4 };
+
+/// Whether members of a role listen for others, in a job with servers. One that listens reports its
+/// address, and never changes it.
+enum class listening : std::uint8_t {
+  never,
+  when_joined, ///< If a channel of the graph leads to the member.
+  always,
+};
 
 /// Roles, each the bit of its number.
 using role_set = std::uint32_t;
@@ -38,8 +47,7 @@ struct role_traits {
   std::string_view name;    ///< In options, events and certificates: "observer".
   std::string_view process; ///< Of its processes, for people: "launcher".
   bool is_started = false;  ///< Launchers start its processes, also again after a death.
-  /// In a job with servers, its members listen for others, and each reports its address.
-  bool listens = false;
+  listening listens = listening::never;
   role_set admits = 0; ///< Roles whose processes may connect to one of its processes.
   /// One of its processes leads the job at a time. Process 0 is named without its number.
   bool leads_job = false;
@@ -50,9 +58,9 @@ struct role_traits {
   /// Members that report to the coordinator at a time; with slots, their indices are below it.
   std::uint32_t members_max = 0;
 
-  /// Returns whether members of the other role may connect to members of this one.
+  /// Returns whether members of the other role may connect to members of this one that listen.
   constexpr bool is_reached_by(troupe::role other) const {
-    return listens && (admits & role_set_of({other})) != 0;
+    return listens != listening::never && (admits & role_set_of({other})) != 0;
   }
 };
 
@@ -62,16 +70,16 @@ inline constexpr std::array role_rows{
               .name = "coordinator",
               .process = "coordinator",
               .is_started = true,
-              .listens = true,
-              .admits = role_set_of({role::server, role::worker, role::observer}),
+              .listens = listening::always,
+              .admits = role_set_of({role::server, role::worker, role::observer, role::actor}),
               .leads_job = true,
               .has_slots = true},
   role_traits{.role = role::server,
               .name = "server",
               .process = "server",
               .is_started = true,
-              .listens = true,
-              .admits = role_set_of({role::server, role::worker, role::observer}),
+              .listens = listening::always,
+              .admits = role_set_of({role::server, role::worker, role::observer, role::actor}),
               .has_slots = true,
               .holds_values = true,
               .members_max = servers_max},
@@ -79,13 +87,23 @@ inline constexpr std::array role_rows{
               .name = "worker",
               .process = "worker",
               .is_started = true,
-              .admits = role_set_of({role::worker}), // The ranks of an all-reduce.
+              .listens = listening::when_joined,
+              // Senders of channels; also the ranks of an all-reduce.
+              .admits = role_set_of({role::worker, role::actor}),
               .has_slots = true,
               .members_max = workers_max},
   role_traits{.role = role::observer,
               .name = "observer",
               .process = "launcher",
               .members_max = observers_max},
+  role_traits{.role = role::actor,
+              .name = "actor",
+              .process = "actor",
+              .is_started = true,
+              .listens = listening::when_joined,
+              .admits = role_set_of({role::worker, role::actor}), // Senders of channels.
+              .has_slots = true,
+              .members_max = actors_max},
 };
 static_assert(has_row_for_each<role_rows, &role_traits::role>());
 inline constexpr role role_max = role_rows.back().role;

@@ -62,6 +62,10 @@ struct word_guess {
       words += 8 * (copy->image.blocks.size() + copy->image.slabs.size() + 1);
     return words;
   }
+  std::size_t operator()(const channel_message& x) const {
+    const auto* parcel = std::get_if<parcel_message>(&x);
+    return 64 + (parcel != nullptr ? parcel->head.size() / 8 + parcel->tensors.size() : 0);
+  }
   std::size_t operator()(const status_message&) const { return 2048; }
   std::size_t operator()(const desired_state&) const { return 2048; }
   template <class Small>
@@ -91,6 +95,7 @@ public:
   void operator()(const status_message& x) { detail::write(x, to_.initReport()); }
   void operator()(const desired_state& x) { detail::write(x, to_.initDesired()); }
   void operator()(const replica_message& x) { detail::write(x, to_.initPeer(), body_); }
+  void operator()(const channel_message& x) { detail::write(x, to_.initLane(), body_); }
 
 private:
   schema::Envelope::Builder to_;
@@ -106,6 +111,7 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   case schema::Envelope::REPORT: return detail::read(from.getReport());
   case schema::Envelope::DESIRED: return detail::read(from.getDesired());
   case schema::Envelope::PEER: return detail::read(from.getPeer(), body);
+  case schema::Envelope::LANE: return detail::read(from.getLane(), body);
   }
   throw detail::rejected{"a message of an unknown kind"};
 }

@@ -6,7 +6,7 @@
 //   u32  words of segment 1
 //   u32  0 (padding)
 //        segment 0: an Envelope (serialization/*.capnp)
-//        segment 1: keys (u64) and values (f32) of pieces and rows, see push_pull.capnp;
+//        segment 1: keys (u64) and values (f32) of pieces, rows and tensors, see push_pull.capnp;
 //                   zero-padded to 8 bytes
 #pragma once
 
@@ -23,7 +23,7 @@
 namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
-constexpr std::uint32_t protocol_version = 8;
+constexpr std::uint32_t protocol_version = 9;
 /// Grows whenever an older program would misread a job's file. Files from version 1 on are read.
 constexpr std::uint32_t job_format_version = 2;
 

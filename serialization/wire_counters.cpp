@@ -118,12 +118,14 @@ constexpr wire_count<worker_counters, WorkerCounters> worker_counts[] = {
    &WorkerCounters::Reader::getPushesSummed},
   {&worker_counters::sums, &WorkerCounters::Builder::setSums, &WorkerCounters::Reader::getSums},
   {&worker_counters::device_sums, &WorkerCounters::Builder::setDeviceSums,
-   &WorkerCounters::Reader::getDeviceSums}};
+   &WorkerCounters::Reader::getDeviceSums},
+  {&worker_counters::channel_wait_us, &WorkerCounters::Builder::setChannelWaitUs,
+   &WorkerCounters::Reader::getChannelWaitUs}};
 static_assert(has_each_once(worker_counts));
 static_assert(sizeof(worker_counters)
               == std::size(worker_counts) * sizeof(std::uint64_t) + sizeof(double) // loss_sum
                    + counter_list<worker_counters>::histograms.size() * sizeof(histogram)
-                   + sizeof(std::vector<program_note>));
+                   + sizeof(std::vector<program_note>) + sizeof(std::vector<port_counters>));
 
 using schema::ServerCounters;
 constexpr wire_count<server_counters, ServerCounters> server_counts[] = {
@@ -158,12 +160,30 @@ program_note read(schema::ProgramNote::Reader from) {
   return {read_text(from.getName(), program_note_bytes_max), from.getCount(), from.getIsLine()};
 }
 
+void write(const port_counters& from, schema::PortCounters::Builder to) {
+  std::string scratch;
+  to.setPort(cut_text(from.port, scratch, port_bytes_max));
+  to.setParcels(from.parcels);
+  to.setBytes(from.bytes);
+  to.setLost(from.lost);
+  to.setLongestWaitUs(from.longest_wait_us);
+}
+
+port_counters read(schema::PortCounters::Reader from) {
+  return {.port = read_text(from.getPort(), port_bytes_max),
+          .parcels = from.getParcels(),
+          .bytes = from.getBytes(),
+          .lost = from.getLost(),
+          .longest_wait_us = from.getLongestWaitUs()};
+}
+
 void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   for (const auto& each : worker_counts)
     (to.*each.set)(from.*each.count);
   to.setLossSum(from.loss_sum);
   write(from.request_times, to.initRequestTimes());
   write_list(from.notes, to.initNotes(static_cast<unsigned>(from.notes.size())));
+  write_list(from.ports, to.initPorts(static_cast<unsigned>(from.ports.size())));
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -173,6 +193,7 @@ worker_counters read(schema::WorkerCounters::Reader from) {
   made.loss_sum = from.getLossSum();
   made.request_times = read(from.getRequestTimes());
   made.notes = read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program");
+  made.ports = read_list<port_counters>(from.getPorts(), ports_max, "ports");
   return made;
 }
 
@@ -192,6 +213,17 @@ server_counters read(schema::ServerCounters::Reader from) {
   made.staleness_clocks = read(from.getStalenessClocks());
   made.notes = read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program");
   return made;
+}
+
+void write(const actor_counters& from, schema::ActorCounters::Builder to) {
+  write_list(from.ports, to.initPorts(static_cast<unsigned>(from.ports.size())));
+  write_list(from.notes, to.initNotes(static_cast<unsigned>(from.notes.size())));
+}
+
+actor_counters read(schema::ActorCounters::Reader from) {
+  return {.ports = read_list<port_counters>(from.getPorts(), ports_max, "ports"),
+          .notes =
+            read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program")};
 }
 
 } // namespace troupe::wire::detail

@@ -32,6 +32,15 @@ static desired_worker read(schema::DesiredWorker::Reader from) {
           .admitted = from.getAdmitted()};
 }
 
+static void write(const desired_actor& from, schema::DesiredActor::Builder to) {
+  write(from.view, to.initView());
+  to.setWindDown(from.wind_down);
+}
+
+static desired_actor read(schema::DesiredActor::Reader from) {
+  return {.view = read(from.getView()), .wind_down = from.getWindDown()};
+}
+
 static void write(const desired_server& from, schema::DesiredServer::Builder to) {
   if (from.job != job_spec{})
     detail::write(from.job, to.initJob());
@@ -165,6 +174,7 @@ void write(const member_status& from, schema::MemberStatus::Builder to) {
   to.setUpdatesRolledBack(from.updates_rolled_back);
   write(from.worker, to.initWorker());
   write(from.server, to.initServer());
+  write(from.actor, to.initActor());
 }
 
 member_status read(schema::MemberStatus::Reader from) {
@@ -174,7 +184,8 @@ member_status read(schema::MemberStatus::Reader from) {
           .clock = from.getClock(),
           .updates_rolled_back = from.getUpdatesRolledBack(),
           .worker = read(from.getWorker()),
-          .server = read(from.getServer())};
+          .server = read(from.getServer()),
+          .actor = read(from.getActor())};
 }
 
 // One overload for each alternative of the body: the compiler refuses a body without one.
@@ -186,6 +197,9 @@ static void put(const desired_server& body, schema::DesiredState::Builder to) {
 }
 static void put(const job_status& body, schema::DesiredState::Builder to) {
   write(body, to.initObserver());
+}
+static void put(const desired_actor& body, schema::DesiredState::Builder to) {
+  write(body, to.initActor());
 }
 
 void write(const desired_state& from, schema::DesiredState::Builder to) {
@@ -211,6 +225,7 @@ desired_state read(schema::DesiredState::Reader from) {
   case schema::DesiredState::WORKER: made.body = read(from.getWorker()); return made;
   case schema::DesiredState::SERVER: made.body = read(from.getServer()); return made;
   case schema::DesiredState::OBSERVER: made.body = read(from.getObserver()); return made;
+  case schema::DesiredState::ACTOR: made.body = read(from.getActor()); return made;
   }
   throw rejected{"a desired state of an unknown kind"};
 }

@@ -123,6 +123,7 @@ void write(const job_spec& from, schema::Job::Builder to) {
   write_list(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
   to.setFilesChecksum(from.files_checksum);
   write_list(from.own_options, to.initOwnOptions(static_cast<unsigned>(from.own_options.size())));
+  to.setActors(from.actors);
 }
 
 job_spec read(schema::Job::Reader from) {
@@ -142,7 +143,8 @@ job_spec read(schema::Job::Reader from) {
                .tables = read_list<table_spec>(from.getTables(), tables_max, "tables"),
                .files_checksum = from.getFilesChecksum(),
                .own_options =
-                 read_list<own_option>(from.getOwnOptions(), own_options_max, "own options")};
+                 read_list<own_option>(from.getOwnOptions(), own_options_max, "own options"),
+               .actors = from.getActors()};
   if (auto valid = validate(job); !valid)
     throw rejected{"a job that cannot be: " + valid.error().text};
   return job;

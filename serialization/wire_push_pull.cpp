@@ -10,18 +10,11 @@ namespace troupe::wire::detail {
 
 namespace {
 
-template <class T>
-void add_to(body_parts& body, const std::shared_ptr<const T>& numbers, std::uint64_t count) {
-  assert(numbers || count == 0);
-  if (count > 0)
-    body.push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
-}
-
 void write_pieces(const std::vector<piece>& from, capnp::List<schema::Range>::Builder to,
                   body_parts& body) {
   for (unsigned i = 0; i < to.size(); ++i) {
     write(from[i].where, to[i]);
-    add_to(body, from[i].values, from[i].where.count);
+    body.add(from[i].values, from[i].where.count);
   }
 }
 
@@ -234,11 +227,11 @@ void write(const push_request& from, std::span<const key_use> keys, schema::Push
   for (unsigned i = 0; i < rows.size(); ++i) {
     write(from.rows[i].where, rows[i]);
     if (!is_named(keys, i))
-      add_to(body, from.rows[i].where.keys, from.rows[i].where.count);
+      body.add(from.rows[i].where.keys, from.rows[i].where.count);
   }
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
   for (const auto& x : from.rows)
-    add_to(body, x.values, x.where.floats());
+    body.add(x.values, x.where.floats());
   write_packed(from.packed, to.initPacked(static_cast<unsigned>(from.packed.size())), body);
   body.pad();
   write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
@@ -282,7 +275,7 @@ void write(const pull_request& from, std::span<const key_use> keys, schema::Pull
   for (unsigned i = 0; i < rows.size(); ++i) {
     write(from.rows[i], rows[i]);
     if (!is_named(keys, i))
-      add_to(body, from.rows[i].keys, from.rows[i].count);
+      body.add(from.rows[i].keys, from.rows[i].count);
   }
 }
 
@@ -325,7 +318,7 @@ void write(const pull_reply& from, schema::PullReply::Builder to, body_parts& bo
   auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
   for (unsigned i = 0; i < rows.size(); ++i) {
     write(from.rows[i].where, rows[i]);
-    add_to(body, from.rows[i].values, from.rows[i].where.floats());
+    body.add(from.rows[i].values, from.rows[i].where.floats());
   }
   write_stamps(from.pieces, [&](unsigned size) { return to.initStamps(size); });
   write_list(from.unchanged, to.initUnchanged(static_cast<unsigned>(from.unchanged.size())));

@@ -77,13 +77,6 @@ static copy_request read(schema::CopyRequest::Reader from) {
   return made;
 }
 
-template <class Number>
-static void add_numbers(body_parts& body, const std::shared_ptr<const Number>& numbers,
-                        std::uint64_t count) {
-  if (count > 0)
-    body.push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
-}
-
 static void write(const copy_part& from, schema::CopyPart::Builder to, body_parts& body) {
   const auto& image = from.image;
   to.setConfig(from.config.value);
@@ -113,16 +106,16 @@ static void write(const copy_part& from, schema::CopyPart::Builder to, body_part
     slabs[i].setCount(x.count);
     slabs[i].setRowFloats(x.row_floats);
     slabs[i].setSteps(x.steps != nullptr);
-    add_numbers(body, x.keys, x.count);
+    body.add(x.keys, x.count);
     if (x.steps)
-      add_numbers(body, x.steps, x.count);
+      body.add(x.steps, x.count);
   }
   for (const auto& x : image.blocks) {
-    add_numbers(body, x.values, x.count);
-    add_numbers(body, x.state, x.state_count);
+    body.add(x.values, x.count);
+    body.add(x.state, x.state_count);
   }
   for (const auto& x : image.slabs)
-    add_numbers(body, x.rows, x.count * x.row_floats);
+    body.add(x.rows, x.count * x.row_floats);
   body.pad();
 }
 

@@ -72,6 +72,21 @@ static observer_status read(schema::ObserverStatus::Reader from) {
   return made;
 }
 
+static void write(const actor_status& from, schema::ActorStatus::Builder to) {
+  std::string scratch;
+  detail::write(from.counters, to.initCounters());
+  to.setHost(cut_text(from.host, scratch));
+  write_failure(from.failed, to);
+  to.setStopped(from.stopped);
+}
+
+static actor_status read(schema::ActorStatus::Reader from) {
+  return {.counters = detail::read(from.getCounters()),
+          .host = read_text(from.getHost()),
+          .failed = read_failure(from),
+          .stopped = from.getStopped()};
+}
+
 void write(const lease_progress& from, schema::LeaseProgress::Builder to) {
   write(from.lease, to.initLease());
   write_numbers(from.done, to.initDone(static_cast<unsigned>(from.done.size())));
@@ -144,6 +159,9 @@ static void put(const server_status& body, schema::StatusMessage::Builder to) {
 static void put(const observer_status& body, schema::StatusMessage::Builder to) {
   write(body, to.initObserver());
 }
+static void put(const actor_status& body, schema::StatusMessage::Builder to) {
+  write(body, to.initActor());
+}
 
 void write(const status_message& from, schema::StatusMessage::Builder to) {
   std::string scratch;
@@ -167,6 +185,7 @@ status_message read(schema::StatusMessage::Reader from) {
   case schema::StatusMessage::WORKER: made.body = read(from.getWorker()); return made;
   case schema::StatusMessage::SERVER: made.body = read(from.getServer()); return made;
   case schema::StatusMessage::OBSERVER: made.body = read(from.getObserver()); return made;
+  case schema::StatusMessage::ACTOR: made.body = read(from.getActor()); return made;
   }
   throw rejected{"a report of an unknown kind"};
 }

@@ -7,7 +7,7 @@ namespace troupe {
 namespace {
 
 // Members of all other roles are no processes of a host, or are started by the launcher itself.
-static_assert(role_max == role::observer);
+static_assert(role_max == role::actor);
 
 /// Returns the servers and workers of this host.
 std::vector<process_name> members_here(const run_options& options) {

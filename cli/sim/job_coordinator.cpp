@@ -85,7 +85,10 @@ void job_world::carry_out_waiting() {
 /// Sends a status over a link, which exists while both ends live. An unheard status is lost with
 /// it. The next coordinator may miss it too, if the sender is dead and replaced by then.
 void job_world::send_up(process& by, decltype(status_message::body) body) {
-  const bool listens = traits_of(by.id.role).listens;
+  // Channels lead to every second worker.
+  const auto rule = traits_of(by.id.role).listens;
+  const bool listens =
+    rule == listening::always || (rule == listening::when_joined && by.id.index % 2 == 1);
   status_message what{by.id, fingerprint_,    ++by.sequence,
                       0,     std::move(body), listens ? full_name(by.id) : ""};
   if (!coordinator_)

@@ -219,6 +219,7 @@ bool job_world::runs(process_name who) const {
   case role::server: return servers_.contains(who.index);
   case role::worker: return worker_processes_.contains(who.index / options_.workers_per_process);
   case role::coordinator: return coordinator_ != nullptr;
+  case role::actor: // No simulated job has them.
   case role::observer: break;
   }
   return false;
@@ -231,6 +232,7 @@ incarnation_id job_world::start(process_name who) {
   case role::coordinator:
     start_coordinator(std::exchange(resume_next_, false));
     return coordinator_->id.incarnation;
+  case role::actor: // No simulated job has them.
   case role::observer: break;
   }
   assert(false); // start_launcher() starts it.

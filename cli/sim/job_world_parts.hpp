@@ -27,9 +27,9 @@ inline std::uint32_t place_of(const member_id& who) {
     std::uint32_t first;
     bool has_one_each; ///< Else all members of the role are at one place.
   };
-  constexpr std::array places_of_roles{places{coordinator_place, false}, places{0, true},
-                                       places{servers_simulated_max, true},
-                                       places{launcher_place, false}};
+  constexpr std::array places_of_roles{
+    places{coordinator_place, false}, places{0, true}, places{servers_simulated_max, true},
+    places{launcher_place, false}, places{launcher_place + 1, false}}; // No job has actors.
   static_assert(places_of_roles.size() == role_rows.size());
   const auto& mine = places_of_roles[static_cast<std::size_t>(who.role)];
   return mine.first + (mine.has_one_each ? who.index : 0);

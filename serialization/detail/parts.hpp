@@ -10,6 +10,7 @@
 #include "serialization/push_pull.capnp.h"
 #include "serialization/replication.capnp.h"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,6 +51,13 @@ public:
   void push_back(frame::part what) {
     size_bytes_ += what.bytes.size();
     parts_->push_back(std::move(what));
+  }
+  /// Adds `count` numbers, which the message keeps alive.
+  template <class T>
+  void add(const std::shared_ptr<const T>& numbers, std::uint64_t count) {
+    assert(numbers || count == 0);
+    if (count > 0)
+      push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
   }
   /// Pads with zeros to the next multiple of 8 bytes.
   void pad();
@@ -105,6 +113,10 @@ chain_metadata read(schema::Record::Reader from);
 chain_status read(schema::Status::Reader from);
 replica_message read(schema::Peer::Reader from, body_reader& body);
 
+// -- wire_channel.cpp --
+void write(const channel_message& from, schema::Lane::Builder to, body_parts& body);
+channel_message read(schema::Lane::Reader from, body_reader& body);
+
 // -- wire_link.cpp --
 void write(const hello& from, schema::Hello::Builder to);
 void write(const rejection& from, schema::Rejection::Builder to);
@@ -123,8 +135,10 @@ void write(const clock_entry& from, schema::ClockEntry::Builder to);
 void write(const function_probe& from, schema::FunctionProbe::Builder to);
 void write(const value_checksum& from, schema::ValueChecksum::Builder to);
 void write(const program_note& from, schema::ProgramNote::Builder to);
+void write(const port_counters& from, schema::PortCounters::Builder to);
 void write(const worker_counters& from, schema::WorkerCounters::Builder to);
 void write(const server_counters& from, schema::ServerCounters::Builder to);
+void write(const actor_counters& from, schema::ActorCounters::Builder to);
 batch_set read(schema::BatchSet::Reader from);
 histogram read(schema::Histogram::Reader from);
 lease read(schema::Lease::Reader from);
@@ -132,8 +146,10 @@ clock_entry read(schema::ClockEntry::Reader from);
 function_probe read(schema::FunctionProbe::Reader from);
 value_checksum read(schema::ValueChecksum::Reader from);
 program_note read(schema::ProgramNote::Reader from);
+port_counters read(schema::PortCounters::Reader from);
 worker_counters read(schema::WorkerCounters::Reader from);
 server_counters read(schema::ServerCounters::Reader from);
+actor_counters read(schema::ActorCounters::Reader from);
 
 // -- wire_status.cpp --
 void write(const status_message& from, schema::StatusMessage::Builder to);

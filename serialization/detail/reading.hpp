@@ -28,6 +28,7 @@ constexpr std::size_t members_max = 131'072;
 constexpr std::size_t events_max = 4096;
 constexpr std::size_t event_fields_max = 16;
 constexpr std::size_t text_bytes_max = 4096;
+constexpr std::size_t port_bytes_max = 256;     ///< Name of a port in its counters.
 constexpr std::size_t refusal_bytes_max = 1024; ///< A refusal must fit into hello_bytes_max.
 
 class rejected : public std::exception {

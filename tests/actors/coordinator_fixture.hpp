@@ -74,10 +74,13 @@ struct coordinator_fixture {
     }
   }
 
-  /// Reports as this member, with the address "s100" of incarnation 100 if its role listens.
+  /// Reports as this member, with the address "s100" of incarnation 100 if its role always
+  /// listens.
   void receive(const member_id& from, decltype(status_message::body) body) {
     receive(from, std::move(body),
-            traits_of(from.role).listens ? "s" + std::to_string(from.incarnation.value) : "");
+            traits_of(from.role).listens == listening::always
+              ? "s" + std::to_string(from.incarnation.value)
+              : "");
   }
   void receive(const member_id& from, decltype(status_message::body) body, std::string address) {
     const status_message what{from, fingerprint(job), ++sequence,
@@ -166,6 +169,16 @@ struct coordinator_fixture {
       replica.failed = failure{errc::io_failed, why};
     }
     return body;
+  }
+
+  /// Reports as an actor, with the address "a500" of incarnation 500 if it `listens`.
+  void actor(std::uint32_t index, std::uint64_t incarnation, actor_status body = {},
+             bool listens = true) {
+    receive({role::actor, index, {incarnation}}, std::move(body),
+            listens ? "a" + std::to_string(incarnation) : "");
+  }
+  const desired_actor& desired_of_actor(std::uint32_t index, std::uint64_t incarnation) {
+    return std::get<desired_actor>(last.at({role::actor, index, {incarnation}}).body);
   }
 
   void observer(observer_status body = {}) { receive({role::observer, 0, {900}}, std::move(body)); }

@@ -47,6 +47,9 @@ detail::certificate_ptr certificate_in(const std::filesystem::path& path) {
   return detail::certificate_ptr{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)};
 }
 
+/// The authority's certificate, and a certificate and a key for each role.
+constexpr auto files = 1 + 2 * std::ssize(role_rows);
+
 } // namespace
 
 TEST_CASE("certs: every role gets a certificate that it can start with, and private files") {
@@ -66,7 +69,7 @@ TEST_CASE("certs: every role gets a certificate that it can start with, and priv
   }
   CHECK(mode_of(directory) == 0700);
   const auto entries = std::filesystem::directory_iterator{directory};
-  CHECK(std::distance(begin(entries), end(entries)) == 9); // The authority's key is not there.
+  CHECK(std::distance(begin(entries), end(entries)) == files); // The authority's key is not there.
 }
 
 TEST_CASE("certs: hosts are looked up, and this one is always among them") {
@@ -112,7 +115,7 @@ TEST_CASE("certs: where one file cannot be replaced, none is, and nothing is lef
   CHECK(loading(directory, role::worker).empty());
   CHECK_FALSE(std::filesystem::exists(kept));
   const auto entries = std::filesystem::directory_iterator{directory};
-  CHECK(std::distance(begin(entries), end(entries)) == 9);
+  CHECK(std::distance(begin(entries), end(entries)) == files);
 }
 
 TEST_CASE("certs: what a crash leaves of old and new files works or is named in one line") {
@@ -178,8 +181,8 @@ TEST_CASE("certs: a new authority does not get between certificates that stay") 
     CHECK(refused.error().code == errc::invalid_argument);
     CHECK(refused.error().text
           == directory.string()
-               + " also holds coordinator.pem, server.pem, which another authority signed and a "
-                 "new ca.pem would make useless: "
+               + " also holds coordinator.pem, server.pem, actor.pem, which another authority "
+                 "signed and a new ca.pem would make useless: "
                + (authority ? "bring back " + kept.string() + ", which is missing"
                             : "name that authority with --ca")
                + ", or replace all roles");
@@ -223,7 +226,7 @@ TEST_CASE("certs: a link to an authority stays, and the keys keep to their user"
   REQUIRE(make_certificates({.directory = home.path / "certs", .replace = true}));
   CHECK(mode_of(home.path / "certs" / "worker.key") == 0600);
   const auto entries = std::filesystem::directory_iterator{home.path / "certs"};
-  CHECK(std::distance(begin(entries), end(entries)) == 9);
+  CHECK(std::distance(begin(entries), end(entries)) == files);
 }
 
 TEST_CASE("certs: certificates for no days have expired, and their owner is told at the start") {

@@ -4,6 +4,8 @@
 
 #include "serialization/wire.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -129,6 +131,13 @@ inline job_spec golden_own_job() {
   return job;
 }
 
+/// Adds a field that the schema got after those of own options.
+inline job_spec golden_actors_job() {
+  auto job = golden_job();
+  job.actors = 9;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})
@@ -138,6 +147,10 @@ inline histogram golden_histogram() {
 
 inline worker_counters golden_worker_counters() {
   return {1, 2, 3, 5, 14, 13, 6, 7, 8, 4, 11, 12, 9.5, 10, {}, 15, 16, 17};
+}
+
+inline actor_counters golden_actor_counters() {
+  return {{{"players.seen", 1, 2, 3, 4}, {"players.weights", 5, 6, 7, 8}}, {{"players", 9, true}}};
 }
 
 inline server_counters golden_server_counters() {
@@ -173,7 +186,36 @@ inline partition_image golden_image() {
           {{{2}, 1, 191, 2, {keys, keys->data()}, 2, from(5), {keys, keys->data() + 2}}}};
 }
 
-inline std::vector<std::pair<std::string, message>> golden_messages() {
+/// Returns messages of lanes, and of members with ports.
+inline std::vector<std::pair<std::string, message>> golden_channel_messages() {
+  const member_id actor{role::actor, 6, {66}}, worker{role::worker, 0, {5}};
+  const auto values = std::make_shared<std::vector<float>>(std::vector{1.0f, -2.5f, 1e-20f});
+  const parcel_message parcel{3,
+                              4,
+                              {std::byte{7}, std::byte{255}, std::byte{0}},
+                              {{{values, values->data()}, 2}, {{values, values->data() + 2}, 1}}};
+  worker_status of_worker;
+  of_worker.counters.channel_wait_us = 18;
+  of_worker.counters.ports = golden_actor_counters().ports;
+  job_status shown;
+  shown.members = {{.member = actor, .state = member_state::active, .worker = {}, .server = {}}};
+  shown.members[0].actor = golden_actor_counters();
+  const actor_status of_actor{golden_actor_counters(), "node7", failure{errc::job_failed, "no"},
+                              true};
+  return {
+    {"lane_open", channel_message{channel_open{"players.seen>learners.came", 3, "step/16"}}},
+    {"lane_parcel", channel_message{parcel}},
+    {"lane_taken", channel_message{parcels_taken{3, 4}}},
+    {"report_actor", status_message{actor, 1, 2, 3, of_actor, "10.0.0.2:4002"}},
+    {"report_worker_of_ports", status_message{worker, 1, 2, 3, of_worker, "10.0.0.2:4003"}},
+    {"orders_actor",
+     desired_state{
+       actor, 1, 2, false, {}, desired_actor{golden_view(), true}, {{worker, "10.0.0.2:4003"}}}},
+    {"orders_observer_of_actors", desired_state{{role::observer, 0, {1}}, 1, 2, false, {}, shown}},
+  };
+}
+
+inline std::vector<std::pair<std::string, message>> golden_messages_of_stores() {
   const member_id server{role::server, 1, {0x0123456789abcdef}};
   const step_header step{{4}, {55}, {2}, {1234}, 99};
   const std::vector<clock_entry> clocks{{{0}, {5}, 12, true}, {{1}, {6}, 0, false}};
@@ -340,6 +382,12 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
      replica_message{{1}, server, copy_request{{8}, 2, {{{5}, {1}, 4, 190}, {{6}, {2}, 1, 191}}}}},
     {"peer_copy_part", replica_message{{1}, server, copy_part{{8}, 199, 2, 3, golden_image()}}},
   };
+}
+
+inline std::vector<std::pair<std::string, message>> golden_messages() {
+  auto all = golden_messages_of_stores();
+  std::ranges::move(golden_channel_messages(), std::back_inserter(all));
+  return all;
 }
 
 } // namespace troupe::test

@@ -70,12 +70,13 @@ std::vector<std::pair<std::string, job_spec>> golden_jobs() {
           {"job_function", golden_function_job()},
           {"job_frozen", golden_frozen_job()},
           {"job_own", golden_own_job()},
-          {"job_stale", golden_stale_job()}};
+          {"job_stale", golden_stale_job()},
+          {"job_actors", golden_actors_job()}};
 }
 
 /// The kinds of messages that a list has, by the numbers of their alternatives.
 struct message_census {
-  std::set<std::size_t> statuses, desired_states, news;
+  std::set<std::size_t> statuses, desired_states, news, of_lanes;
 
   void count(const message& what) {
     if (const auto* const status = std::get_if<status_message>(&what))
@@ -84,6 +85,8 @@ struct message_census {
       desired_states.insert(desired->body.index());
     else if (const auto* const between = std::get_if<replica_message>(&what))
       news.insert(between->what.index());
+    else if (const auto* const of_lane = std::get_if<channel_message>(&what))
+      of_lanes.insert(of_lane->index());
   }
 };
 
@@ -100,6 +103,7 @@ TEST_CASE("each kind of message is among the golden ones and the random ones") {
     CHECK(each->statuses.size() == std::variant_size_v<decltype(status_message::body)>);
     CHECK(each->desired_states.size() == std::variant_size_v<decltype(desired_state::body)>);
     CHECK(each->news.size() == replica_message_kinds);
+    CHECK(each->of_lanes.size() == channel_message_kinds);
   }
 }
 

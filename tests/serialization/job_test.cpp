@@ -235,6 +235,7 @@ TEST_CASE("each defect of a job is named") {
        x.tables[0] = sparse_table(3);
        x.tables[0].init.zeros = 4;
      }},
+    {"at most 4096 actors", [](job_spec& x) { x.actors = actors_max + 1; }},
     {"256 options", [](job_spec& x) { x.own_options.resize(own_options_max + 1); }},
     {"1024 bytes",
      [](job_spec& x) {
@@ -330,6 +331,7 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
     [](job_spec& x) { x.replicas = 2; },
     [](job_spec& x) { x.shards = 7; },
     [](job_spec& x) { x.workers = 7; },
+    [](job_spec& x) { x.actors = 7; },
     [](job_spec& x) { x.epochs = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },
     [](job_spec& x) {

@@ -55,12 +55,24 @@ inline std::vector<program_note> random_notes(random_source& random) {
   return notes;
 }
 
+inline std::vector<port_counters> random_ports(random_source& random) {
+  return random.several([&] {
+    return port_counters{"node." + std::to_string(random.below(100)), random.number(),
+                         random.number(), random.number(), random.number()};
+  });
+}
+
+inline actor_counters random_actor_counters(random_source& random) {
+  return {random_ports(random), random_notes(random)};
+}
+
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(),          random.number(),
-          random.number(), random.number(), random.number(),          random.number(),
-          random.number(), random.number(), random.number(),          random.number(),
-          random.real(),   random.number(), random_histogram(random), random.number(),
-          random.number(), random.number(), random.number(),          random_notes(random)};
+  return {random.number(),      random.number(),     random.number(),          random.number(),
+          random.number(),      random.number(),     random.number(),          random.number(),
+          random.number(),      random.number(),     random.number(),          random.number(),
+          random.real(),        random.number(),     random_histogram(random), random.number(),
+          random.number(),      random.number(),     random.number(),          random.number(),
+          random_notes(random), random_ports(random)};
 }
 
 inline server_counters random_server_counters(random_source& random) {
@@ -127,6 +139,7 @@ inline job_spec random_job(random_source& random) {
   for (auto count = random.below(3); count > 0; --count)
     job.own_options.push_back(
       {"--option-" + std::to_string(count), std::to_string(random.below(10))});
+  job.actors = static_cast<std::uint32_t>(random.below(10));
   return job;
 }
 
@@ -234,7 +247,8 @@ inline job_status random_job_status(random_source& random) {
                                  random.number(),
                                  random.number(),
                                  random_worker_counters(random),
-                                 random_server_counters(random)};
+                                 random_server_counters(random),
+                                 random_actor_counters(random)};
           }),
           random_servers(random),
           random_servers(random),
@@ -258,10 +272,37 @@ inline desired_server random_desired_server(random_source& random) {
           random.number()};
 }
 
-constexpr std::size_t message_kinds = 13 + replica_message_kinds;
+inline actor_status random_actor_status(random_source& random) {
+  return {random_actor_counters(random), random.text(), random_reason(random), random.chance()};
+}
+
+inline parcel_message random_parcel(random_source& random) {
+  parcel_message made{random.number(), random.number(), {}, {}};
+  made.head.resize(random.below(100));
+  for (auto& x : made.head)
+    x = static_cast<std::byte>(random.below(256));
+  made.tensors = random.several([&] {
+    const auto count = random.below(300);
+    return parcel_tensor{random_floats(random, count), count};
+  });
+  return made;
+}
+
+constexpr std::size_t channel_message_kinds = std::variant_size_v<channel_message>;
+
+/// Returns a random message of a lane. `kind` chooses the alternative.
+inline channel_message random_channel_message(random_source& random, std::size_t kind) {
+  switch (kind) {
+  case 0: return channel_open{random.text(), random.number(), random.text()};
+  case 1: return random_parcel(random);
+  default: return parcels_taken{random.number(), random.number()};
+  }
+}
+
+constexpr std::size_t message_kinds = 15 + channel_message_kinds + replica_message_kinds;
 
 /// Returns a random message. `kind`, below message_kinds, chooses among the alternatives of
-/// message, status, desired state and replica_message.
+/// message, status, desired state, channel_message and replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
     return status_message{random_member(random), random.number(), random.number(),
@@ -354,7 +395,12 @@ inline message random_message(random_source& random, std::size_t kind) {
                                              random.number(), random.chance()});
   case 11: return some_desired_state(random_desired_server(random));
   case 12: return some_desired_state(random_job_status(random));
-  default: return random_peer(random, kind - 13);
+  case 13: return a_report(random_actor_status(random));
+  case 14: return some_desired_state(desired_actor{random_view(random), random.chance()});
+  default:
+    return kind < 15 + channel_message_kinds
+             ? message{random_channel_message(random, kind - 15)}
+             : random_peer(random, kind - 15 - channel_message_kinds);
   }
 }
 
@@ -374,6 +420,23 @@ inline bool same(const answer_message& a, const answer_message& b) {
          && same(x.what.pulled, y.what.pulled) && x.what.generation == y.what.generation;
 }
 
+inline bool same(const parcel_tensor& a, const parcel_tensor& b) {
+  return a.count == b.count && same_numbers(a.values, b.values, a.count);
+}
+
+inline bool same(const channel_message& a, const channel_message& b) {
+  const auto* x = std::get_if<parcel_message>(&a);
+  const auto* y = std::get_if<parcel_message>(&b);
+  if (x == nullptr || y == nullptr)
+    return a.index() == b.index()
+           && (std::holds_alternative<channel_open>(a)
+                 ? std::get<channel_open>(a) == std::get<channel_open>(b)
+                 : std::get<parcels_taken>(a) == std::get<parcels_taken>(b));
+  return x->session == y->session && x->sequence == y->sequence && x->head == y->head
+         && std::ranges::equal(x->tensors, y->tensors,
+                               [](const auto& p, const auto& q) { return same(p, q); });
+}
+
 /// Returns true if both are equal in every field and value.
 inline bool same(const message& a, const message& b) {
   if (a.index() != b.index())
@@ -384,7 +447,7 @@ inline bool same(const message& a, const message& b) {
       if constexpr (requires { x.items; })
         return std::ranges::equal(x.items, y.items,
                                   [](const auto& p, const auto& q) { return same(p, q); });
-      else if constexpr (std::is_same_v<T, replica_message>)
+      else if constexpr (std::is_same_v<T, replica_message> || std::is_same_v<T, channel_message>)
         return same(x, y);
       else
         return x == y;

@@ -65,7 +65,11 @@ TEST_CASE("links are between roles of which one admits the other") {
   CHECK(may_have_link(role::worker, role::coordinator));
   CHECK(may_have_link(role::coordinator, role::worker));
   CHECK(may_have_link(role::server, role::server));
+  CHECK(may_have_link(role::actor, role::actor));
+  CHECK(may_have_link(role::worker, role::actor));
+  CHECK(may_have_link(role::actor, role::server));
   CHECK(!may_have_link(role::observer, role::worker));
+  CHECK(!may_have_link(role::observer, role::actor));
   CHECK(!may_have_link(role::observer, role::observer));
   CHECK(!may_have_link(role::coordinator, role::coordinator));
 }
@@ -75,9 +79,16 @@ TEST_CASE("members are reached by roles that theirs admits, if it listens") {
   CHECK(traits_of(role::server).is_reached_by(role::worker));
   CHECK(traits_of(role::coordinator).is_reached_by(role::observer));
   CHECK_FALSE(traits_of(role::server).is_reached_by(role::coordinator));
-  CHECK_FALSE(traits_of(role::worker).is_reached_by(role::worker));
+  for (const auto whom : {role::worker, role::actor}) {
+    CHECK(traits_of(whom).is_reached_by(role::worker));
+    CHECK(traits_of(whom).is_reached_by(role::actor));
+    for (const auto other : {role::coordinator, role::server, role::observer})
+      CHECK_FALSE(traits_of(whom).is_reached_by(other));
+    CHECK(traits_of(role::server).is_reached_by(whom)); // It pulls.
+  }
+  CHECK(traits_of(role::observer).listens == listening::never);
   for (const auto& row : role_rows)
-    CHECK((!row.listens || row.admits != 0)); // No member listens in vain.
+    CHECK((row.listens == listening::never || row.admits != 0)); // No member listens in vain.
 }
 
 TEST_CASE("ids of servers and workers name their slots and their processes") {

@@ -248,6 +248,59 @@ TEST_CASE("an entry without pushes is refused") {
   CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "without pushes"));
 }
 
+TEST_CASE("parcels are read in place, and refused beyond the limits of a parcel") {
+  const auto parcel = [](std::size_t head_bytes, std::vector<std::uint64_t> counts) {
+    parcel_message made{1, 2, std::vector<std::byte>(head_bytes), {}};
+    for (const auto count : counts) {
+      const auto values = std::make_shared<std::vector<float>>(count, 1.5f);
+      made.tensors.push_back({{values, values->data()}, count});
+    }
+    return message{channel_message{made}};
+  };
+  const auto received = [](const message& what) {
+    return decode_frame(flatten(wire::encode(what)));
+  };
+  const auto large = parcel(parcel_head_bytes_max, {1000, 0, 3});
+  const auto frame = wire::encode(large);
+  const auto& sent = std::get<parcel_message>(std::get<channel_message>(large));
+  REQUIRE(frame.body.size() == 3); // The tensors with values, and padding.
+  CHECK(static_cast<const void*>(frame.body[0].bytes.data()) == sent.tensors[0].values.get());
+  const auto came = received(large);
+  REQUIRE(came);
+  CHECK(same(large, *came));
+  const auto& tensors = std::get<parcel_message>(std::get<channel_message>(*came)).tensors;
+  CHECK(tensors[2].values.get() == tensors[0].values.get() + 1000);
+  CHECK(contains(refused(received(parcel(parcel_head_bytes_max + 1, {}))).text,
+                 "bytes in the head of a parcel: 4097"));
+  CHECK(received(parcel(0, std::vector<std::uint64_t>(parcel_tensors_max))));
+  CHECK(
+    contains(refused(received(parcel(0, std::vector<std::uint64_t>(parcel_tensors_max + 1)))).text,
+             "tensors in a parcel: 257"));
+  constexpr std::uint64_t count = 0x333; // This word is unique in the message.
+  const auto bytes = flatten(wire::encode(parcel(8, {count})));
+  REQUIRE(decode_frame(bytes));
+  for (const auto other :
+       {count - 9, count + 9, parcel_floats_max, parcel_floats_max + 1, ~std::uint64_t{0}}) {
+    CAPTURE(other);
+    const auto why = refused(decode_frame(with_word(bytes, count, other)));
+    CHECK(why.code == errc::malformed);
+    CHECK(contains(why.text, "more floats than a parcel") == (other > parcel_floats_max));
+  }
+}
+
+TEST_CASE("more ports than a process has are refused") {
+  for (const auto count : {ports_max, ports_max + 1}) {
+    actor_status of_actor;
+    worker_status of_worker;
+    of_actor.counters.ports = of_worker.counters.ports = std::vector<port_counters>(count);
+    const auto received = [](auto body) {
+      return decode_frame(flatten(wire::encode(status_message{.from = {}, .body = body})));
+    };
+    CHECK(static_cast<bool>(received(of_actor)) == (count == ports_max));
+    CHECK(static_cast<bool>(received(of_worker)) == (count == ports_max));
+  }
+}
+
 TEST_CASE("packed pieces lie at multiples of eight bytes behind all else") {
   const auto floats = std::make_shared<std::vector<float>>(3, 1.0f);
   auto sent = push_of({{{{0}, 0, 3}, {floats, floats->data()}}});

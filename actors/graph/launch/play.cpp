@@ -152,6 +152,7 @@ result<played> play(const member_plan& what, const surroundings& in) {
   case role::coordinator: return play_coordinator(what, in);
   case role::server: return play_server(what, in);
   case role::worker: return play_workers(what, in);
+  case role::actor: // No plan has them yet.
   case role::observer: break;
   }
   assert(false); // No launcher starts it.

@@ -79,6 +79,7 @@ public:
         break;
       }
       case role::coordinator:
+      case role::actor:
       case role::observer: assert(false); // No node has them.
       }
   }

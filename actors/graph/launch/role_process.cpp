@@ -195,7 +195,7 @@ void prove_after_a_while(caf::actor_system& system, const std::function<void()>&
 /// Opens the process to others. Returns its address; empty if it does not listen.
 std::string listen(child_process& self, const child_identity& who, const std::string& host) {
   const auto& row = traits_of(who.self.role);
-  if (!row.listens)
+  if (row.listens != listening::always)
     return {};
   auto listening =
     row.leads_job ? self.links.listen_on(who.inherited) : self.links.listen({host, 0});

@@ -405,7 +405,7 @@ result<void> check_addresses(const certificates& loaded, const run_options& opti
                              const cluster_file& cluster) {
   const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
   for (const auto& [who, certificate] : loaded) {
-    if (!traits_of(who).listens)
+    if (traits_of(who).listens != listening::always)
       continue;
     if (auto fits = certificate->check_address(address); !fits)
       return fits;

@@ -209,6 +209,7 @@ std::uint32_t begun(const run_options& options, role which) {
   case role::coordinator: return options.standbys + 1;
   case role::server: return options.servers.count;
   case role::worker: return options.workers.count + options.workers.backups;
+  case role::actor:           // No graph has them yet.
   case role::observer: break; // No option names it.
   }
   return 0;

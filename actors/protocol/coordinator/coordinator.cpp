@@ -35,10 +35,11 @@ bool well_formed(const status_message& what) {
   return std::visit([&](const auto& body) { return body.sender == what.from.role; }, what.body);
 }
 
-/// Checks that a member brings an address if its role listens, and none otherwise. Errors:
-/// invalid_argument.
+/// Checks that a member brings an address if its role always listens, and none if it never does.
+/// Errors: invalid_argument.
 result<void> check_address(const member_id& who, const std::string& address) {
-  if (traits_of(who.role).listens == !address.empty())
+  const auto contradicts = address.empty() ? listening::always : listening::never;
+  if (traits_of(who.role).listens != contradicts)
     return {};
   const auto fault = address.empty()
                        ? " brings no address, but its role listens"
@@ -236,7 +237,7 @@ void coordinator::notice_pause(time_point now) {
 void coordinator::on_join(const status_message& what, time_point now,
                           coordinator_effects& effects) {
   const auto& who = what.from;
-  if (traits_of(who.role).listens)
+  if (!what.address.empty())
     ++placements_; // Others may connect to it.
   if (!traits_of(who.role).has_slots)
     return;
@@ -259,14 +260,21 @@ void coordinator::take_in(const member_id& who, const worker_status& body, time_
 void coordinator::take_in(const member_id& /*who*/, const observer_status& /*body*/,
                           time_point /*now*/, coordinator_effects& /*effects*/) {}
 
+void coordinator::take_in(const member_id& who, const actor_status& body, time_point /*now*/,
+                          coordinator_effects& /*effects*/) {
+  actors_[who.index] = {who, body};
+}
+
 void coordinator::on_member_lost(const member_id& who, const std::string& why, time_point now,
                                  coordinator_effects& effects) {
+  const auto* const entry = members_.find(who);
+  const bool was_listed = entry != nullptr && !entry->address.empty();
   if (!members_.mark_dead(who)) {
     if (who.role == role::server)
       on_server_lost(who, now, effects); // It may have been a member of an earlier coordinator.
     return;
   }
-  if (traits_of(who.role).listens)
+  if (was_listed)
     ++placements_; // Others may not connect to it any more.
   const auto tell = [&](event_kind kind, std::vector<event_field> more = {}) {
     job_event lost{kind, {{"member", name_of(who)}, {"reason", why}}};
@@ -283,6 +291,12 @@ void coordinator::on_member_lost(const member_id& who, const std::string& why, t
     servers_.erase(who.index);
     gone_[who.index] = now;
     on_server_lost(who, now, effects);
+    break;
+  case role::actor:
+    if (actors_.at(who.index).report.stopped)
+      break; // It had nothing left to do, and its counters stay.
+    tell(event_kind::actor_lost);
+    actors_.erase(who.index);
     break;
   case role::coordinator:     // No member of itself.
   case role::observer: break; // The job loses nothing.
@@ -356,6 +370,13 @@ void coordinator::take(const member_id& from, const observer_status& body, time_
     fail(body.failed->text, effects);
 }
 
+void coordinator::take(const member_id& from, const actor_status& body, time_point /*now*/,
+                       coordinator_effects& effects) {
+  actors_.at(from.index).report = body;
+  if (body.failed)
+    fail(name_of(from) + ": " + body.failed->text, effects);
+}
+
 // -- phases -------------------------------------------------------------------------------------
 
 /// Updates all decisions from the present state. It may run at any time, any number of times.
@@ -385,8 +406,9 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
   const auto is_here = [&](const auto& x) { return servers_.contains(x.first); };
-  const bool all_here =
-    workers_.all().size() >= workers_.expected() && std::ranges::all_of(gone_, is_here);
+  // Actors too: a list without one would end lanes that go on.
+  const bool all_here = workers_.all().size() >= workers_.expected()
+                        && actors_.size() >= job_.actors && std::ranges::all_of(gone_, is_here);
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;
@@ -554,9 +576,10 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
 // -- desired states -----------------------------------------------------------------------------
 
 cluster_state coordinator::cluster() const {
-  return {job_,      state_,   phase_,     failed_,        view_,
-          members_,  workers_, servers_,   newcomers_,     shards_,
-          schedule_, events_,  work_end(), options_.index, options_.directory_mark};
+  return {job_,    state_,     phase_,         failed_,
+          view_,   members_,   workers_,       servers_,
+          actors_, newcomers_, shards_,        schedule_,
+          events_, work_end(), options_.index, options_.directory_mark};
 }
 
 /// Returns the batch before which the work of a stopped bsp job ends: the first one after its last

@@ -72,7 +72,7 @@ struct coordinator_options {
 /// (7) when a server is asked for the last cut of a stopped job, no worker may push to it any more;
 ///     in bsp no worker holds a batch after the clock of that cut. Held by: assert in finish();
 ///     check_stopped() in cli/sim/job_checks.cpp.
-/// (8) a member is told of the present members that its role may connect to, each with an address,
+/// (8) a member is told of the present members that listen and that its role may connect to,
 ///     and of no others. Held by: assert in send(); check_desired() in cli/sim/job_desired.cpp.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
@@ -123,6 +123,7 @@ private:
   void take(const member_id& from, const server_status& body, time_point now, effects_ref effects);
   void take(const member_id& from, const observer_status& body, time_point now,
             effects_ref effects);
+  void take(const member_id& from, const actor_status& body, time_point now, effects_ref effects);
   bool may_belong(const member_id& who) const;
   void on_join(const status_message& what, time_point now, effects_ref effects);
   void take_in(const member_id& who, const worker_status& body, time_point now,
@@ -131,6 +132,7 @@ private:
                effects_ref effects);
   void take_in(const member_id& who, const observer_status& body, time_point now,
                effects_ref effects);
+  void take_in(const member_id& who, const actor_status& body, time_point now, effects_ref effects);
   void on_member_lost(const member_id& who, const std::string& why, time_point now,
                       effects_ref effects);
   void detect_stragglers(time_point now, effects_ref effects);
@@ -201,7 +203,8 @@ private:
   std::set<member_id> notified_;        ///< Members that had their event; at most one for each.
   std::set<member_id> seen_;            ///< Slots whose first member has come.
   std::map<std::uint32_t, server_entry> servers_; ///< The present servers.
-  std::map<std::uint32_t, time_point> gone_;      ///< Absent servers, and since when.
+  std::map<std::uint32_t, actor_entry> actors_;
+  std::map<std::uint32_t, time_point> gone_; ///< Absent servers, and since when.
   std::set<server_id> newcomers_; ///< Added servers that do not have their share of the chains yet.
   placement placement_;
   worker_admission workers_;

@@ -54,6 +54,11 @@ void fill(desired_server& mine, const member_id& who, const cluster_state& clust
   mine.checkpoint_clock = cluster.schedule.asked_clock();
 }
 
+void fill(desired_actor& mine, const member_id& /*who*/, const cluster_state& cluster) {
+  mine.view = cluster.view;
+  mine.wind_down = cluster.phase >= job_phase::finishing;
+}
+
 member_status status_of_server(std::uint32_t index, bool over, const cluster_state& cluster) {
   auto one = absent(member_of(server_id{index}));
   one.updates_rolled_back = cluster.shards.rolled_back_by(index);
@@ -94,8 +99,21 @@ member_status status_of_worker(std::uint32_t index, bool over, const cluster_sta
   return one;
 }
 
+/// An actor that had stopped stays in the list after its end.
+member_status status_of_actor(std::uint32_t index, const cluster_state& cluster) {
+  auto one = absent({role::actor, index, {}});
+  const auto found = cluster.actors.find(index);
+  if (found == cluster.actors.end())
+    return one;
+  const auto& [id, report] = found->second;
+  one.member = id;
+  one.state = report.stopped ? member_state::finished : member_state::active;
+  one.actor = report.counters;
+  return one;
+}
+
 // Launchers show neither coordinators nor observers by their statuses.
-static_assert(role_rows.size() == 4);
+static_assert(role_max == role::actor);
 
 std::vector<member_status> statuses(const cluster_state& cluster) {
   const bool over = cluster.phase == job_phase::finished || cluster.phase == job_phase::stopped;
@@ -112,6 +130,11 @@ std::vector<member_status> statuses(const cluster_state& cluster) {
     if (cluster.workers.measure_of({index}) == straggler_measure::evicted)
       all.back().state = member_state::evicted;
   }
+  for (std::uint32_t index = 0; index < cluster.job.actors; ++index)
+    all.push_back(status_of_actor(index, cluster));
+  const auto& actors = cluster.actors; // Hosts may have more of them, as they may of workers.
+  for (auto more = actors.lower_bound(cluster.job.actors); more != actors.end(); ++more)
+    all.push_back(status_of_actor(more->first, cluster));
   for (auto& one : all) {
     const auto slot = cluster.members.all().find({one.member.role, one.member.index, {}});
     if (slot != cluster.members.all().end()) {
@@ -156,7 +179,7 @@ std::vector<member_address> listeners_for(role whom, const membership& members,
                                           std::span<const role_traits> rows) {
   std::vector<member_address> all;
   for (const auto& [slot, member] : members.all())
-    if (rows[static_cast<std::size_t>(slot.role)].is_reached_by(whom)
+    if ((rows[static_cast<std::size_t>(slot.role)].is_reached_by(whom) && !member.address.empty())
         || mutated(mutation::told_of_all_members))
       all.push_back({member.id, member.address});
   return all;

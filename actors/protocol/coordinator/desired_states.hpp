@@ -26,6 +26,7 @@ struct cluster_state {
   const membership& members;
   const worker_admission& workers;
   const std::map<std::uint32_t, server_entry>& servers;
+  const std::map<std::uint32_t, actor_entry>& actors;
   const std::set<server_id>& newcomers; ///< Added servers that do not have their share yet.
   const shard_recovery& shards;
   const checkpoint_schedule& schedule;
@@ -37,8 +38,8 @@ struct cluster_state {
 
 /// Returns an empty body of a desired state for members of this role.
 decltype(desired_state::body) body_for(role whom);
-/// Returns the members that members of this role may connect to, with their addresses. `rows`: the
-/// properties of all roles.
+/// Returns the members that listen and that members of this role may connect to, with their
+/// addresses. `rows`: the properties of all roles.
 std::vector<member_address> listeners_for(role whom, const membership& members,
                                           std::span<const role_traits> rows = role_rows);
 /// Returns the member's desired state, without a sequence.

@@ -38,6 +38,12 @@ struct server_entry {
   std::uint64_t echo_ns = 0; ///< The stamp of that status.
 };
 
+/// The present incarnation of an actor of a program, or the last one, if it had stopped.
+struct actor_entry {
+  member_id id;
+  actor_status report; ///< Its newest status.
+};
+
 /// Invariants:
 /// (1) a slot, (role, index), has at most one incarnation. An incarnation of a role without slots
 ///     has one of its own. Held by: assert in hear().

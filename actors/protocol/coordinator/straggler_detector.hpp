@@ -116,7 +116,7 @@ struct worker_progress {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0; ///< Samples in these steps.
   /// Time that it could not compute for reasons outside it: waiting for values, other workers, a
-  /// link's window or a lease. A wait that has not ended counts up to now.
+  /// link's window, a lease or a parcel. A wait that has not ended counts up to now.
   std::chrono::microseconds blocked{0};
 
   bool operator==(const worker_progress&) const = default;

@@ -24,7 +24,8 @@ constexpr int much_slower = 2;
 worker_progress progress_of(const worker_status& what) {
   const auto& counters = what.counters;
   return {counters.batches_computed, counters.samples_computed,
-          std::chrono::microseconds{counters.wait_us}};
+          std::chrono::microseconds{counters.wait_us}
+            + std::chrono::microseconds{counters.channel_wait_us}};
 }
 
 void measure_pace(worker_state& worker, time_point now) {

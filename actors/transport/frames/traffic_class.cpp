@@ -18,6 +18,9 @@ struct classifier {
       std::holds_alternative<entry_message>(x.what) || std::holds_alternative<copy_part>(x.what);
     return is_large ? traffic_class::bulk : traffic_class::urgent;
   }
+  traffic_class operator()(const channel_message& x) const {
+    return std::holds_alternative<parcels_taken>(x) ? traffic_class::urgent : traffic_class::bulk;
+  }
   traffic_class operator()(const answer_list&) const { return traffic_class::urgent; }
   template <class Control>
   traffic_class operator()(const Control&) const {

@@ -11,8 +11,8 @@ namespace troupe {
 /// Highest first. The numbers are wire format.
 enum class traffic_class : std::uint8_t {
   control = 0, ///< Status, desired state, messages that open or end a link.
-  urgent = 1,  ///< A process waits for these: replies, and pulls of the latest values.
-  bulk = 2,    ///< All others. A push and the pulls behind it keep their order.
+  urgent = 1,  ///< A process waits for these: replies, pulls of the latest values, and credit.
+  bulk = 2,    ///< All others. A push and the pulls behind it keep their order, parcels too.
 };
 constexpr std::size_t traffic_classes = 3;
 

@@ -99,6 +99,7 @@ std::string actors_of(const member_plan& what, const surroundings& in) {
                         how.record ? how.record->directory.string() : "nothing");
     break;
   }
+  case role::actor:           // No plan has them yet.
   case role::observer: break; // No launcher starts it.
   case role::worker:
     for (const auto& who : what.members) {

@@ -45,7 +45,7 @@ cluster_file sample() {
   members.job.shards = 4;
   members.checkpoints = "/somewhere/with space";
   members.fields[role::coordinator].servers.checkpoints = {std::chrono::milliseconds{1234}, 0, 6};
-  members.fields[role::server] = members.fields[role::worker] = {};
+  members.fields[role::server] = members.fields[role::worker] = members.fields[role::actor] = {};
   members.resume = true;
   made.coordinator = {"127.0.0.1", 4000};
   made.secret = ~std::uint64_t{0};

@@ -19,6 +19,7 @@ struct fleet : coordinator_fixture {
     time_point busy{0}; ///< Time spent on the batch `computing`.
     time_point starts_at{0};
     bool is_gone = false;
+    double channel_share = 0; ///< Share of its busy time in which it waits for parcels.
   };
 
   explicit fleet(std::uint32_t workers, consistency_mode mode = consistency_mode::asp,
@@ -122,6 +123,8 @@ struct fleet : coordinator_fixture {
       const auto part = std::min(time, one.step - one.busy);
       time -= part;
       one.busy += part;
+      counters.channel_wait_us +=
+        static_cast<std::uint64_t>(one.channel_share * static_cast<double>(part / 1us));
       if (one.busy < one.step)
         break;
       one.busy = 0s;
@@ -238,6 +241,20 @@ TEST_CASE("without rules nobody is judged") {
   f.machines[5].step = 500ms;
   f.run(90s);
   CHECK_FALSE(f.told(event_kind::worker_warned));
+}
+
+TEST_CASE("time that a trainer waits for parcels is no slowness") {
+  for (const bool waits : {false, true}) {
+    fleet one(6);
+    one.run(10s);
+    // Worker 0 takes ten times as long. Its batch lacks a parcel for nine tenths of that.
+    one.machines[0].step = 1s;
+    one.machines[0].channel_share = waits ? 0.9 : 0.0;
+    one.run(40s);
+    CHECK(one.told(event_kind::worker_warned, {{"member", "worker 0"}}) != waits);
+    CHECK(one.told(event_kind::worker_stalled) == false);
+    CHECK(one.told(event_kind::worker_evicted, {{"member", "worker 0"}}) != waits);
+  }
 }
 
 TEST_CASE("half of the workers slow: nobody is blamed") {

@@ -50,23 +50,37 @@ membership members_with_addresses() {
   return all;
 }
 
-TEST_CASE("a role that begins to listen is listed for the roles that it admits, and no others") {
+TEST_CASE("members that listen are listed for the roles that theirs admits, and no others") {
   const auto members = members_with_addresses();
   const member_address server{{role::server, 4, {10}}, "server:1"};
   const member_address worker{{role::worker, 4, {10}}, "worker:1"};
-  for (const auto whom : {role::server, role::worker, role::observer})
+  const member_address actor{{role::actor, 4, {10}}, "actor:1"};
+  for (const auto whom : {role::server, role::observer})
     CHECK(listeners_for(whom, members) == std::vector{server});
+  for (const auto whom : {role::worker, role::actor})
+    CHECK(listeners_for(whom, members) == std::vector{server, worker, actor});
   CHECK(listeners_for(role::coordinator, members).empty());
   auto rows = role_rows;
   auto& changed = rows[static_cast<std::size_t>(role::worker)];
-  changed.listens = true;
+  changed.listens = listening::always;
   changed.admits = role_set_of({role::worker, role::coordinator});
-  CHECK(listeners_for(role::worker, members, rows) == std::vector{server, worker});
+  CHECK(listeners_for(role::worker, members, rows) == std::vector{server, worker, actor});
   CHECK(listeners_for(role::coordinator, members, rows) == std::vector{worker});
-  for (const auto whom : {role::server, role::observer})
-    CHECK(listeners_for(whom, members, rows) == std::vector{server});
-  changed.listens = false; // It admits them, as ranks do, and has no address to tell.
-  CHECK(listeners_for(role::worker, members, rows) == std::vector{server});
+  CHECK(listeners_for(role::actor, members, rows) == std::vector{server, actor});
+  changed.listens = listening::never; // It admits them, and has no address to tell.
+  CHECK(listeners_for(role::worker, members, rows) == std::vector{server, actor});
+}
+
+TEST_CASE("a member without an address is not listed, though its role may be reached") {
+  membership members;
+  for (const auto& row : role_rows) {
+    status_message what;
+    what.from = {row.role, 4, {10}};
+    what.sequence = 1;
+    members.hear(what, 10s);
+  }
+  for (const auto& row : role_rows)
+    CHECK(listeners_for(row.role, members).empty());
 }
 
 TEST_CASE("a job has the servers that are stored, else those that it began with") {

@@ -41,7 +41,7 @@ struct fixture : actor_fixture {
 
   template <class Body>
   void report_from(const member_id& who, const troupe::member_handle& handle, Body body) {
-    const std::string address = traits_of(who.role).listens ? "there:1" : "";
+    const std::string address = traits_of(who.role).listens == listening::always ? "there:1" : "";
     send(service, status_message{who, fingerprint(job), ++sequence, 0, std::move(body), address},
          handle);
   }

@@ -129,6 +129,12 @@ TEST_CASE("entries_and_copies_let_what_is_small_overtake_them") {
     CHECK(traffic_class_of(random_peer(random, kind)) == expected[kind]);
 }
 
+TEST_CASE("credit_overtakes_parcels_which_keep_their_order_behind_the_first_message") {
+  CHECK(traffic_class_of(channel_message{channel_open{}}) == traffic_class::bulk);
+  CHECK(traffic_class_of(channel_message{parcel_message{}}) == traffic_class::bulk);
+  CHECK(traffic_class_of(channel_message{parcels_taken{}}) == traffic_class::urgent);
+}
+
 TEST_CASE("a_peer_that_was_lost_is_found_again_with_what_is_sent_next") {
   auto there = std::make_unique<process>(receiver);
   process here{sender};

@@ -1,0 +1,46 @@
+// Declares the class that a user writes for an actor of a program.
+#pragma once
+
+#include "actors/training/ports.hpp"
+#include "base/clock.hpp"
+#include "base/notes.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace troupe {
+
+/// An actor of a program, in a process of its own. Its ports are members of it. All of its functions
+/// and the callbacks of its ports run on one thread, one after the other. Each may throw: the job
+/// then stops with the text. Each may last 5 s. Its state does not survive a death.
+class own_actor {
+public:
+  /// What Troupe tells an actor of itself.
+  struct place {
+    std::uint32_t index = 0; ///< Its number in its node.
+    std::uint32_t count = 1; ///< Members of its node.
+    std::uint64_t seed = 0;  ///< For its randomness: a function of the job's seed and its place.
+    node_notes notes = {};   ///< Takes its counts and log lines.
+  };
+
+  virtual ~own_actor() = default;
+  /// Called once, before all other calls. Set the callbacks of the ports here.
+  virtual void start() {}
+  /// Called each 10 ms.
+  virtual void tick(time_point /*now*/) {}
+  /// Called once, when all batches of the job are applied or the job stops.
+  virtual void stop() {}
+
+  const place& where() const { return where_; }
+  /// For the shell, before start().
+  void put(place where) { where_ = where; }
+
+private:
+  place where_;
+};
+
+/// Makes the actor, on the thread that uses it. The argument is its number in its node.
+using own_actor_factory = std::function<std::unique_ptr<own_actor>(std::uint32_t index)>;
+
+} // namespace troupe
