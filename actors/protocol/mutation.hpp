@@ -42,6 +42,8 @@ enum class mutation : std::uint8_t {
   accepted_too_soon,
   not_connected_again,
   writable_forgotten,
+  writable_without_room,
+  lost_not_counted,
   // coordinator/placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
@@ -216,6 +218,9 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::accepted_too_soon, "accepted_too_soon", {}, mutation_world::channel},
   mutation_entry{mutation::not_connected_again, "not_connected_again", {}, mutation_world::channel},
   mutation_entry{mutation::writable_forgotten, "writable_forgotten", {}, mutation_world::channel},
+  mutation_entry{
+    mutation::writable_without_room, "writable_without_room", {}, mutation_world::channel},
+  mutation_entry{mutation::lost_not_counted, "lost_not_counted", {}, mutation_world::channel},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
   mutation_entry{

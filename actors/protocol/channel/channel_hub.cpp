@@ -83,7 +83,7 @@ std::optional<channel_event> channel_hub::next() {
     if (event.what != kind::writable)
       return event;
     lane.has_writable = false;
-    if (has_room(key, lane))
+    if (has_room(key, lane) || mutated(mutation::writable_without_room))
       return event;
     lane.is_owed_writable = true; // The program has used up the credit meanwhile.
   }
@@ -285,7 +285,7 @@ void channel_hub::end_sending(const lane_key& key, sending_lane& lane, time_poin
                               channel_effects& out) {
   stop_waiting(key, lane, now, out);
   const auto ended = *std::exchange(lane.present, std::nullopt);
-  lane.counts.lost += ended.sent - ended.taken;
+  lane.counts.lost += mutated(mutation::lost_not_counted) ? 0 : ended.sent - ended.taken;
   if (lane.has_writable) {
     withdraw(key, kind::writable);
     lane.has_writable = false;

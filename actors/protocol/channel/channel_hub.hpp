@@ -79,6 +79,7 @@ public:
 /// (4) a lane has at most one session at a time, and its program sends in a session only after it
 ///     took `joined`. Held by: check_joined() in cli/sim/channel_checks.cpp; assert in send().
 /// (5) parcels are taken in the order in which they were received. Held by: assert in taken().
+/// (6) the inbox keeps to its capacity. Held by: check_inbox() in cli/sim/channel_checks.cpp.
 class channel_hub {
 public:
   /// `self`: this incarnation. `ends`: those of this member.
