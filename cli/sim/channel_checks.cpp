@@ -1,4 +1,4 @@
-// Checks of lanes: what a program may see of its channels, and the end of a history.
+// Checks of lanes: the events that programs see, the counts of ports, and the end of a history.
 #include "cli/sim/channel_world_parts.hpp"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void channel_world::check_inbox(const member& who) const {
   require(who.hub->waiting() <= most, "inbox: it holds more than the windows of its lanes");
 }
 
-/// Checks the counts of a member against what its program saw. Requires: all is well.
+/// Checks the counts of a member against those of its program. Requires: all is well.
 void channel_world::check_counts(const member& who) const {
   for (std::size_t end = 0; end < who.hub->ends().size(); ++end) {
     port_counts truth;

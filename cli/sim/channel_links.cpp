@@ -41,7 +41,7 @@ channel_world::member* channel_world::end_of(const link& which, bool acceptor) {
   return who.is_alive && who.id.incarnation == end.incarnation ? &who : nullptr;
 }
 
-/// Lets something happen at an end of a link, after what is on its way there already.
+/// Lets something happen at an end of a link, after the messages that are on their way there.
 void channel_world::post_on(std::size_t number, bool to_acceptor, std::function<void()> arrive) {
   auto& on = *links_[number];
   auto& end = on.ends[to_acceptor ? 1 : 0];
@@ -138,7 +138,7 @@ void channel_world::excuse_late_open(const link& late) {
   ++tally_.late_opens;
 }
 
-/// Closes a link for its hub. The other end hears of it after all that was sent.
+/// Closes a link for its hub. The other end hears of it after all messages.
 void channel_world::close_end(member& by, lane_link which) {
   const auto found = by.links.find(which);
   require(found != by.links.end(), "links: one is closed that was never made");
@@ -162,7 +162,7 @@ void channel_world::hear_closed(std::size_t number, bool acceptor, time_point wh
   });
 }
 
-/// Breaks a link. Its ends hear of that at different times; until then they hear what was sent.
+/// Breaks a link. Its ends hear of that at different times. Until then earlier messages arrive.
 void channel_world::break_link(link& which) {
   which.is_faulty = true;
   if (!std::exchange(which.carries, false))

@@ -1,6 +1,6 @@
 // Simulates members of a program that send parcels to each other over channels, in one thread and
-// virtual time. The deciders (channel_hub) are the real ones, shells and programs are models. Links,
-// members and the coordinator's lists fail as a seed says.
+// virtual time. The deciders (channel_hub) are the real ones, shells and programs are models.
+// Links, members and the coordinator's lists fail as a seed says.
 #pragma once
 
 #include "actors/protocol/channel/channel_hub.hpp"
@@ -70,7 +70,7 @@ private:
     std::uint64_t sent = 0, taken = 0;
     std::uint64_t known = 0; ///< Taken, as the sender's hub was told while the session lasted.
   };
-  /// What the head of a parcel says.
+  /// The head of a parcel.
   struct parcel_name {
     session_name session;
     std::uint32_t from = 0;

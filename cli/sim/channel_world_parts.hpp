@@ -10,7 +10,7 @@
 
 namespace troupe::sim {
 
-/// Carries out what the hub of one member decides.
+/// Carries out the effects of one member's hub.
 class channel_world::shell final : public channel_effects {
 public:
   shell(channel_world& in, member& of) : world_(&in), member_(&of) {}
@@ -41,7 +41,7 @@ struct channel_world::program_lane {
   bool is_wait_told = false;
   std::uint64_t quota = 0; ///< Parcels to send in the quiet.
   bool begins_quota = false;
-  // Of a receiver: what the parcels of the session say.
+  // Of a receiver: the session that its parcels name, and the place of the last one.
   std::optional<session_name> from = {};
   std::uint64_t place = 0;
 };
@@ -78,7 +78,7 @@ struct channel_world::link {
     time_point last{0};      ///< Arrival of the last message.
   };
   end ends[2];            ///< The one that connected, and the one that accepted.
-  bool carries = true;    ///< What is sent from now on arrives.
+  bool carries = true;    ///< Messages that are sent now arrive.
   bool is_faulty = false; ///< A fault ends it, so its session may end.
   std::uint64_t delay_us_max = 1000;
   std::optional<session_name> session = {}; ///< That it was opened for.
