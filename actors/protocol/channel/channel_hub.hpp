@@ -49,6 +49,7 @@ public:
   virtual ~channel_effects() = default;
   /// Begins to connect. opened() or closed() follows.
   virtual void connect(lane_link link, const member_address& to) = 0;
+  /// Sends a message. It is lost if the link has ended, and the hub has not heard of that yet.
   virtual void send(lane_link link, channel_message what) = 0;
   /// Refuses an accepted link with a reason, and closes it.
   virtual void refuse(lane_link link, const failure& why) = 0;
@@ -114,8 +115,8 @@ public:
   /// Takes the next event out of the inbox. Call it until it returns nullopt: wake() says when the
   /// inbox has events again.
   std::optional<channel_event> next();
-  /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), in their
-  /// order. It does not read which.parcel.
+  /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
+  /// their order for each lane. It does not read which.parcel.
   void taken(const channel_event& which, time_point now, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }
