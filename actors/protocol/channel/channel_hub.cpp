@@ -100,7 +100,7 @@ void channel_hub::drop(lane_link link, channel_effects& out) {
 
 void channel_hub::refuse(lane_link link, const std::string& why, channel_effects& out) {
   links_.erase(link);
-  out.refuse(link, {errc::wrong_job, why});
+  out.refuse(link, {errc::contract_broken, why});
 }
 
 void channel_hub::accepted(lane_link link, const member_id& from, time_point now,

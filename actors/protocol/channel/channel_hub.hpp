@@ -51,7 +51,7 @@ public:
   virtual void connect(lane_link link, const member_address& to) = 0;
   /// Sends a message. It is lost if the link has ended, and the hub has not heard of that yet.
   virtual void send(lane_link link, channel_message what) = 0;
-  /// Refuses an accepted link with a reason, and closes it.
+  /// Refuses an accepted link with a reason (contract_broken), and closes it.
   virtual void refuse(lane_link link, const failure& why) = 0;
   /// Closes a link; closed() may follow, and has no effect.
   virtual void close(lane_link link) = 0;

@@ -28,7 +28,7 @@ struct recorder final : channel_effects {
     add(number(link) + ": " + std::visit([](const auto& x) { return text(x); }, what));
   }
   void refuse(lane_link link, const failure& why) override {
-    CHECK(why.code == errc::wrong_job);
+    CHECK(why.code == errc::contract_broken);
     add("refuse " + number(link) + ": " + why.text);
   }
   void close(lane_link link) override { add("close " + number(link)); }
@@ -565,7 +565,7 @@ TEST_CASE("a refused sender fails, and asks that incarnation no more") {
   sender a;
   a.list({{worker(5, 50), "host:50"}});
   a.open(1);
-  CHECK(a.lose(1, failure{errc::wrong_job, "different heads"}) == lines{"fail: different heads"});
+  CHECK(a.lose(1, failure{errc::contract_broken, "different heads"}) == lines{"fail: different heads"});
   CHECK(a.tick(10s).empty());
   CHECK(a.list({{worker(5, 50), "host:50"}}).empty());
   CHECK(a.list({{worker(5, 51), "host:51"}}) == lines{"connect 2 host:51"});
