@@ -8,8 +8,8 @@
 namespace troupe::sim {
 namespace {
 
-constexpr time_point faults_end = 6s, quiet_end = 60s;
-constexpr milliseconds tick_interval = 50ms, list_interval = 100ms;
+constexpr time_point channel_faults_end = 6s, channel_quiet_end = 60s;
+constexpr milliseconds channel_tick_interval = 50ms, channel_list_interval = 100ms;
 
 } // namespace
 
@@ -333,7 +333,7 @@ void channel_world::slow_host(member& which) {
 }
 
 void channel_world::inject_faults() {
-  const double seconds = std::chrono::duration<double>(tick_interval).count();
+  const double seconds = std::chrono::duration<double>(channel_tick_interval).count();
   auto& one = *members_[pick(0, members_.size() - 1)];
   if (one.is_alive && chance(kill_rate_ * seconds))
     kill_member(one, chance(0.7));
@@ -368,16 +368,16 @@ void channel_world::heal() {
 }
 
 void channel_world::run() {
-  for (time_point t = tick_interval; t < quiet_end; t += tick_interval)
+  for (time_point t = channel_tick_interval; t < channel_quiet_end; t += channel_tick_interval)
     at(t, [this] {
       if (!quiet_)
         inject_faults();
       tick_members();
     });
-  for (time_point t = 0ms; t < quiet_end; t += list_interval)
+  for (time_point t = 0ms; t < channel_quiet_end; t += channel_list_interval)
     at(t, [this] { publish(); });
-  at(faults_end, [this] { heal(); });
-  while (step() && now_ < quiet_end)
+  at(channel_faults_end, [this] { heal(); });
+  while (step() && now_ < channel_quiet_end)
     if (quiet_ && events() % 16 == 0 && all_is_well())
       break;
   tally_.events = events();

@@ -16,18 +16,16 @@ namespace troupe {
 
 namespace {
 
-using kind = channel_event::kind;
-
 /// A wait for credit that people are told of.
-constexpr std::chrono::seconds wait_told{1};
+constexpr std::chrono::seconds credit_wait_told{1};
 /// An accepted link whose first message is later than this is closed.
-constexpr std::chrono::seconds open_timeout{5};
+constexpr std::chrono::seconds channel_open_timeout{5};
 
-member_id slot_of(const member_id& who) { return {who.role, who.index, {}}; }
+member_id lane_member_of(const member_id& who) { return {who.role, who.index, {}}; }
 
-std::string name_of(const member_id& who) { return to_string(process_of(who)); }
+std::string lane_end_name(const member_id& who) { return to_string(process_of(who)); }
 
-std::uint64_t bytes_of(const parcel_message& what) {
+std::uint64_t parcel_bytes(const parcel_message& what) {
   std::uint64_t bytes = what.head.size();
   for (const auto& each : what.tensors)
     bytes += each.count * sizeof(float);
@@ -69,18 +67,20 @@ std::optional<channel_event> channel_hub::next() {
     const lane_key key{event.end, event.peer};
     if (!sends(key)) {
       auto& lane = receivers_.at(key);
-      if (event.what == kind::joined && lane.present && lane.present->number == event.session)
+      if (event.what == channel_event::kind::joined && lane.present
+          && lane.present->number == event.session)
         lane.present->is_heard = true;
       return event;
     }
     auto& lane = senders_.at(key);
-    if (event.what == kind::joined) {
+    if (event.what == channel_event::kind::joined) {
       assert(lane.present && lane.present->number == event.session); // Else it was withdrawn.
       lane.present->is_heard = true;
       if (owes_writable(key, lane))
-        inbox_.push_back({kind::writable, key.end, key.peer, lane.present->number, {}});
+        inbox_.push_back(
+          {channel_event::kind::writable, key.end, key.peer, lane.present->number, {}});
     }
-    if (event.what != kind::writable)
+    if (event.what != channel_event::kind::writable)
       return event;
     lane.has_writable = false;
     if (has_room(key, lane) || mutated(mutation::writable_without_room))
@@ -178,7 +178,7 @@ void channel_hub::tick(time_point now, channel_effects& out) {
   }
   std::vector<lane_link> silent;
   for (const auto& [link, state] : links_)
-    if (!state.lane && now - state.since >= open_timeout)
+    if (!state.lane && now - state.since >= channel_open_timeout)
       silent.push_back(link);
   for (const auto link : silent)
     drop(link, out);
@@ -191,9 +191,9 @@ void channel_hub::listed(std::span<const member_address> all, time_point now,
   std::map<member_id, const member_address*> found;
   for (const auto& each : all)
     if (!each.address.empty())
-      found.insert_or_assign(slot_of(each.member), &each);
+      found.insert_or_assign(lane_member_of(each.member), &each);
   for (auto& [key, lane] : senders_) {
-    const auto at = found.find(slot_of(peer_of(key)));
+    const auto at = found.find(lane_member_of(peer_of(key)));
     list(key, lane, at == found.end() ? nullptr : at->second, now, out);
   }
 }
@@ -262,7 +262,7 @@ void channel_hub::hear_taken(const lane_key& key, lane_link link, const parcels_
     return;
   stop_waiting(key, lane, now, out);
   if (owes_writable(key, lane))
-    push({kind::writable, key.end, key.peer, session, {}}, out);
+    push({channel_event::kind::writable, key.end, key.peer, session, {}}, out);
 }
 
 /// Begins the session that the receiver accepted; one with an earlier incarnation ends.
@@ -277,7 +277,7 @@ void channel_hub::begin_sending(const lane_key& key, sending_lane& lane, time_po
   }
   lane.present = {lane.opening->link, lane.opening->to, lane.opening->session, now, 0, 0, false};
   lane.opening.reset();
-  push({kind::joined, key.end, key.peer, lane.present->number, {}}, out);
+  push({channel_event::kind::joined, key.end, key.peer, lane.present->number, {}}, out);
 }
 
 /// Ends the session. Its link is forgotten already.
@@ -287,14 +287,14 @@ void channel_hub::end_sending(const lane_key& key, sending_lane& lane, time_poin
   const auto ended = *std::exchange(lane.present, std::nullopt);
   lane.counts.lost += mutated(mutation::lost_not_counted) ? 0 : ended.sent - ended.taken;
   if (lane.has_writable) {
-    withdraw(key, kind::writable);
+    withdraw(key, channel_event::kind::writable);
     lane.has_writable = false;
     lane.is_owed_writable = true;
   }
   if (ended.is_heard)
-    push({kind::lost, key.end, key.peer, ended.number, {}}, out);
+    push({channel_event::kind::lost, key.end, key.peer, ended.number, {}}, out);
   else
-    withdraw(key, kind::joined);
+    withdraw(key, channel_event::kind::joined);
 }
 
 bool channel_hub::has_room(const lane_key& key, const sending_lane& lane) const {
@@ -324,14 +324,14 @@ void channel_hub::stop_waiting(const lane_key& key, sending_lane& lane, time_poi
 
 void channel_hub::tell_of_wait(const lane_key& key, sending_lane& lane, time_point now,
                                channel_effects& out) {
-  if (!lane.waits_since || lane.is_wait_told || now - *lane.waits_since < wait_told)
+  if (!lane.waits_since || lane.is_wait_told || now - *lane.waits_since < credit_wait_told)
     return;
   lane.is_wait_told = true;
   const auto open = lane.present->sent - lane.present->taken;
   out.waits(key.end, key.peer,
             fmt::format("port '{}' waits for {}: it has taken none of {} parcel{} for {} s",
-                        ends_[key.end].port, name_of(peer_of(key)), open, open == 1 ? "" : "s",
-                        wait_told.count()));
+                        ends_[key.end].port, lane_end_name(peer_of(key)), open,
+                        open == 1 ? "" : "s", credit_wait_told.count()));
 }
 
 bool channel_hub::ready(std::size_t end, std::uint32_t peer) const {
@@ -353,7 +353,7 @@ bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byt
   parcel_message what{lane.present->number, ++lane.present->sent, std::move(head),
                       std::move(tensors)};
   ++lane.counts.parcels;
-  lane.counts.bytes += bytes_of(what);
+  lane.counts.bytes += parcel_bytes(what);
   out.send(lane.present->link, std::move(what));
   return true;
 }
@@ -367,7 +367,7 @@ std::optional<channel_hub::lane_key> channel_hub::find_lane(lane_link link, cons
                                                             channel_effects& out) {
   const auto end = std::ranges::find_if(
     ends_, [&](const channel_end& x) { return !x.sends && x.channel == what.channel; });
-  const auto sender = name_of(from), receiver = name_of(self_);
+  const auto sender = lane_end_name(from), receiver = lane_end_name(self_);
   if (end == ends_.end()) {
     refuse(link,
            fmt::format("{} sends on channel '{}', which {} does not have; start both from one "
@@ -376,7 +376,7 @@ std::optional<channel_hub::lane_key> channel_hub::find_lane(lane_link link, cons
            out);
     return std::nullopt;
   }
-  const auto peer = std::ranges::find(end->peers, slot_of(from), slot_of);
+  const auto peer = std::ranges::find(end->peers, lane_member_of(from), lane_member_of);
   if (peer == end->peers.end()) {
     refuse(link,
            fmt::format("{} is no sender of channel '{}' for {}; start both from one program with "
@@ -427,7 +427,7 @@ void channel_hub::hear_open(lane_link link, link_state& of, const channel_open& 
 void channel_hub::accept(const lane_key& key, receiving_lane& lane, channel_effects& out) {
   lane.present = {lane.opening->link, lane.opening->wire_session, ++sessions_, 0, 0, false};
   lane.opening.reset();
-  push({kind::joined, key.end, key.peer, lane.present->number, {}}, out);
+  push({channel_event::kind::joined, key.end, key.peer, lane.present->number, {}}, out);
   out.send(lane.present->link, parcels_taken{lane.present->wire_session, 0});
 }
 
@@ -451,16 +451,16 @@ void channel_hub::hear_parcel(const lane_key& key, lane_link link, parcel_messag
     return end_link(link, state, now, out);
   }
   session->received = what.sequence;
-  lane.parcels.push_back({session->number, bytes_of(what)});
-  push({kind::parcel, key.end, key.peer, session->number, std::move(what)}, out);
+  lane.parcels.push_back({session->number, parcel_bytes(what)});
+  push({channel_event::kind::parcel, key.end, key.peer, session->number, std::move(what)}, out);
 }
 
 /// Ends the session. Its link is forgotten already.
 void channel_hub::end_receiving(const lane_key& key, receiving_lane& lane, channel_effects& out) {
   const auto ended = *std::exchange(lane.present, std::nullopt);
   if (!ended.is_heard && ended.received == 0)
-    return withdraw(key, kind::joined);
-  push({kind::lost, key.end, key.peer, ended.number, {}}, out);
+    return withdraw(key, channel_event::kind::joined);
+  push({channel_event::kind::lost, key.end, key.peer, ended.number, {}}, out);
   if (mutated(mutation::lost_before_last) && inbox_.size() > 1)
     std::swap(inbox_.back(), inbox_[inbox_.size() - 2]);
 }
