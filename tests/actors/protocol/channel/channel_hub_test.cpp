@@ -565,7 +565,8 @@ TEST_CASE("a refused sender fails, and asks that incarnation no more") {
   sender a;
   a.list({{worker(5, 50), "host:50"}});
   a.open(1);
-  CHECK(a.lose(1, failure{errc::contract_broken, "different heads"}) == lines{"fail: different heads"});
+  CHECK(a.lose(1, failure{errc::contract_broken, "different heads"})
+        == lines{"fail: different heads"});
   CHECK(a.tick(10s).empty());
   CHECK(a.list({{worker(5, 50), "host:50"}}).empty());
   CHECK(a.list({{worker(5, 51), "host:51"}}) == lines{"connect 2 host:51"});
