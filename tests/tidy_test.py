@@ -260,7 +260,8 @@ def unheld(owner, text, deciders, checkers):
         for name in re.findall(r"((?:\w+::)?\w+)\(\)", match[2]):
             if match[3]:
                 scoped, holds = f"job_world::{name}", re.compile(r"require\(|throw violation\(")
-                scoped = f"chain_world::{name}" if "/chain_" in match[3] else scoped
+                for world in ("chain", "channel"):
+                    scoped = f"{world}_world::{name}" if f"/{world}_" in match[3] else scoped
                 files = [checkers.get(match[3], [])]
             else:
                 scoped = name if "::" in name else f"{owner}::{name}"

@@ -30,6 +30,20 @@ enum class mutation : std::uint8_t {
   stall_unreported,
   // clock_table.cpp
   unheard_not_waited_for,
+  // channel/channel_hub.cpp
+  credit_twice,
+  credit_ignored,
+  old_parcel_taken,
+  old_credit_counted,
+  lost_before_last,
+  gap_not_noticed,
+  old_session_not_ended,
+  late_open_taken,
+  accepted_too_soon,
+  not_connected_again,
+  writable_forgotten,
+  writable_without_room,
+  lost_not_counted,
   // coordinator/placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
@@ -159,8 +173,8 @@ enum class mutation : std::uint8_t {
   acknowledged_before_final,
 };
 
-/// The simulated world that runs the mistaken code.
-enum class mutation_world : std::uint8_t { chain, job, both };
+/// The simulated world that runs the mistaken code; both: chain and job.
+enum class mutation_world : std::uint8_t { chain, job, both, channel };
 
 struct mutation_entry {
   mutation value;
@@ -192,6 +206,21 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::stall_unreported, "stall_unreported"},
   mutation_entry{
     mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
+  mutation_entry{mutation::credit_twice, "credit_twice", {}, mutation_world::channel},
+  mutation_entry{mutation::credit_ignored, "credit_ignored", {}, mutation_world::channel},
+  mutation_entry{mutation::old_parcel_taken, "old_parcel_taken", {}, mutation_world::channel},
+  mutation_entry{mutation::old_credit_counted, "old_credit_counted", {}, mutation_world::channel},
+  mutation_entry{mutation::lost_before_last, "lost_before_last", {}, mutation_world::channel},
+  mutation_entry{mutation::gap_not_noticed, "gap_not_noticed", {}, mutation_world::channel},
+  mutation_entry{
+    mutation::old_session_not_ended, "old_session_not_ended", {}, mutation_world::channel},
+  mutation_entry{mutation::late_open_taken, "late_open_taken", {}, mutation_world::channel},
+  mutation_entry{mutation::accepted_too_soon, "accepted_too_soon", {}, mutation_world::channel},
+  mutation_entry{mutation::not_connected_again, "not_connected_again", {}, mutation_world::channel},
+  mutation_entry{mutation::writable_forgotten, "writable_forgotten", {}, mutation_world::channel},
+  mutation_entry{
+    mutation::writable_without_room, "writable_without_room", {}, mutation_world::channel},
+  mutation_entry{mutation::lost_not_counted, "lost_not_counted", {}, mutation_world::channel},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
   mutation_entry{

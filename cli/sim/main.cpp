@@ -5,6 +5,7 @@
 #include "base/command_line.hpp"
 #include "base/quote.hpp"
 #include "cli/sim/chain_world.hpp"
+#include "cli/sim/channel_world.hpp"
 #include "cli/sim/histories.hpp"
 #include "cli/sim/job_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
@@ -13,6 +14,7 @@
 #include "fmt/core.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -24,17 +26,18 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace {
 
 using namespace troupe;
 
-enum class world_kind : std::uint8_t { both, chain, job };
+enum class world_kind : std::uint8_t { all, chain, job, channel };
 
 struct sim_options {
   sim::history_options histories{.last = 5000,
                                  .threads = std::max(1u, std::thread::hardware_concurrency())};
-  world_kind world = world_kind::both;
+  world_kind world = world_kind::all;
   bool trace = false;
   bool mutants = false;
   std::string mutant;
@@ -66,34 +69,48 @@ bool check(const sim_options& options) {
   return enough && !all.failed;
 }
 
+bool is_asked(const sim_options& options, world_kind which) {
+  return options.world == world_kind::all || options.world == which;
+}
+
 int check_worlds(const sim_options& options) {
-  const bool chains = options.world == world_kind::job || check<sim::chain_world>(options);
-  const bool jobs = options.world == world_kind::chain || check<sim::job_world>(options);
-  return chains && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
+  const bool chains = !is_asked(options, world_kind::chain) || check<sim::chain_world>(options);
+  const bool channels =
+    !is_asked(options, world_kind::channel) || check<sim::channel_world>(options);
+  const bool jobs = !is_asked(options, world_kind::job) || check<sim::job_world>(options);
+  return chains && channels && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int trace(const sim_options& options) {
   const auto seed = options.histories.first;
   const bool no_faults = options.histories.no_faults;
-  const auto failed = options.world == world_kind::chain
-                        ? sim::trace_history<sim::chain_world>(seed, no_faults)
-                        : sim::trace_history<sim::job_world>(seed, no_faults);
+  const auto failed =
+    options.world == world_kind::chain     ? sim::trace_history<sim::chain_world>(seed, no_faults)
+    : options.world == world_kind::channel ? sim::trace_history<sim::channel_world>(seed, no_faults)
+                                           : sim::trace_history<sim::job_world>(seed, no_faults);
   fmt::print("seed {}: {}\n", seed, failed ? failed->what : "no violation");
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-bool runs_in(const mutation_entry& each, world_kind world) {
-  return world == world_kind::both || each.in == mutation_world::both
-         || (each.in == mutation_world::job) == (world == world_kind::job);
+/// Returns whether a world that was asked for runs the mistaken code.
+bool runs_in(const mutation_entry& each, const sim_options& options, world_kind which) {
+  const bool runs =
+    which == world_kind::channel
+      ? each.in == mutation_world::channel
+      : each.in == mutation_world::both
+          || each.in == (which == world_kind::job ? mutation_world::job : mutation_world::chain);
+  return runs && is_asked(options, which);
 }
 
 /// Tries a mistake in the worlds that know it.
 std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim_options& options,
                                            const sim::history_options& histories) {
   std::optional<sim::failed_seed> failed;
-  if (each.in != mutation_world::job && options.world != world_kind::job)
+  if (runs_in(each, options, world_kind::chain))
     failed = sim::run_histories<sim::chain_world>(histories).failed;
-  if (!failed && each.in != mutation_world::chain && options.world != world_kind::chain)
+  if (runs_in(each, options, world_kind::channel))
+    failed = sim::run_histories<sim::channel_world>(histories).failed;
+  if (!failed && runs_in(each, options, world_kind::job))
     failed = sim::run_histories<sim::job_world>(histories).failed;
   return failed;
 }
@@ -101,7 +118,8 @@ std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim
 int try_mutants(const sim_options& options) {
   std::size_t all = 0, caught = 0, harmless = 0;
   for (const mutation_entry& each : mutations) {
-    if (!runs_in(each, options.world))
+    if (!runs_in(each, options, world_kind::chain) && !runs_in(each, options, world_kind::channel)
+        && !runs_in(each, options, world_kind::job))
       continue;
     ++all;
     planted = each.value;
@@ -112,7 +130,7 @@ int try_mutants(const sim_options& options) {
     const auto failed = try_mutant(each, options, chosen);
     if (failed) {
       caught += is_harmless ? 0 : 1;
-      fmt::print("{:28} {:5} {:>6}  {}{}\n", each.name, failed->world, failed->seed, failed->what,
+      fmt::print("{:28} {:7} {:>6}  {}{}\n", each.name, failed->world, failed->seed, failed->what,
                  is_harmless ? ", though it was said to be harmless" : "");
     } else if (is_harmless) {
       ++harmless;
@@ -157,9 +175,16 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
 
 /// Parses a world. Returns an error text, empty if it is good.
 std::string read_world(const std::string& text, world_kind& to) {
-  if (text != "chain" && text != "job" && text != "both")
-    return quote(text) + " is not chain, job or both";
-  to = text == "chain" ? world_kind::chain : text == "job" ? world_kind::job : world_kind::both;
+  constexpr std::array<std::pair<std::string_view, world_kind>, 4> worlds{{
+    {"chain", world_kind::chain},
+    {"job", world_kind::job},
+    {"channel", world_kind::channel},
+    {"all", world_kind::all},
+  }};
+  const auto found = std::ranges::find(worlds, text, [](const auto& x) { return x.first; });
+  if (found == worlds.end())
+    return quote(text) + " is not chain, job, channel or all";
+  to = found->second;
   return "";
 }
 
@@ -207,19 +232,20 @@ int main(int argc, char** argv) {
     .add_option_function<std::string>(
       "--world", [](const std::string&) {},
       "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
-      "workers of a whole job; both: one after the other")
+      "workers of a whole job; channel: actors of a program that send parcels to each other;\n"
+      "all: one after the other")
     ->check([&](const std::string& text) { return read_world(text, options.world); })
-    ->type_name("chain|job|both")
-    ->default_str("both");
+    ->type_name("chain|job|channel|all")
+    ->default_str("all");
   app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u).description("1..1024"))
     ->capture_default_str();
   app.add_flag("--no-faults", options.histories.no_faults,
                "Without faults: shows that their number is checked");
   app.add_flag("--calm", options.histories.no_faults)->group(""); // The older name.
-  auto* const trace_flag =
-    app.add_flag("--trace", options.trace,
-                 "Print the events of the first seed, of the world job unless --world says chain");
+  auto* const trace_flag = app.add_flag(
+    "--trace", options.trace,
+    "Print the events of the first seed, of the world job unless --world names another");
   auto* const all = app.add_flag("--mutants", options.mutants,
                                  "For each planted mistake, the first seed that notices it");
   all->excludes(trace_flag);

@@ -17,9 +17,9 @@ class SimTest(unittest.TestCase):
     def test_histories_without_a_violation(self):
         status, said = sim("--seeds", "1..300")
         self.assertEqual(status, 0, said)
-        for world in ("chain", "job"):
+        for world in ("chain", "channel", "job"):
             self.assertRegex(said, rf"(?m)^{world}: 300 histories in .* s, \d+ a second;")
-        self.assertEqual(said.count("\nno violation"), 2, said)
+        self.assertEqual(said.count("\nno violation"), 3, said)
         self.assertTrue(said.endswith("\nno violation"), said)
         self.assertRegex(said, r"\n +bsp +ssp +asp\b")
 
@@ -36,6 +36,14 @@ class SimTest(unittest.TestCase):
         self.assertNotIn("chain: ", said)
         self.replay("lost_work_forgotten", "liveness: the job does not end", said)
 
+    def test_a_mistake_of_channels_is_noticed_and_can_be_replayed(self):
+        status, said = sim("--world", "channel", "--seeds", "1..300", "--mutant",
+                           "lost_before_last")
+        self.assertEqual(status, 1, said)
+        self.assertNotIn("job: ", said)
+        self.replay("lost_before_last", "events: a parcel comes outside of its session", said,
+                    begins="us member 0 starts as 1")
+
     def test_the_trace_of_a_job_that_does_not_end_says_what_is_waited_for(self):
         status, said = sim("--world", "job", "--seeds", "1..300", "--mutant", "nobody_introduced")
         self.assertEqual(status, 1, said)
@@ -48,7 +56,7 @@ class SimTest(unittest.TestCase):
                      r"    part \d+ of request \d+ to shard \d+: pull at clock \d+, sent in .*"):
             self.assertRegex(traced, rf"(?m)^{line}$")
 
-    def replay(self, mutant, violation, said):
+    def replay(self, mutant, violation, said, begins="us the coordinator starts"):
         """Checks that a second run of the seed has the same violation. Returns its trace."""
         words = said.split("troupe sim ")[1].split("   shows how")[0].split()
         again = sim(*words)
@@ -56,7 +64,7 @@ class SimTest(unittest.TestCase):
         self.assertEqual(again[0], 1)
         self.assertIn(mutant, words)
         self.assertRegex(again[1], rf"(?m)^seed \d+: {violation}")
-        self.assertIn("us the coordinator starts", again[1])
+        self.assertIn(begins, again[1])
         return again[1]
 
     def test_without_faults_nothing_is_called_tested(self):
@@ -64,7 +72,8 @@ class SimTest(unittest.TestCase):
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"servers killed +0  too few, expected \d+ a history")
         self.assertRegex(said, r"servers killed +0 +0 +0  too few, expected \S+ a history")
-        self.assertEqual(said.count("no violation, but too little happened"), 2, said)
+        self.assertRegex(said, r"members killed +0 +0 +0  too few, expected \S+ a history")
+        self.assertEqual(said.count("no violation, but too little happened"), 3, said)
 
     def test_stragglers_are_out_and_nobody_else(self):
         status, said = sim("--stragglers", "--worker-hours", 200)
@@ -86,7 +95,7 @@ class SimTest(unittest.TestCase):
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
                 (("--seeds", "9..3"), "the first seed is after the last"),
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
-                (("--world", "flat"), "--world: 'flat' is not chain, job or both"),
+                (("--world", "flat"), "--world: 'flat' is not chain, job, channel or all"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
                 (("--oversensitive",), "--stragglers"),
@@ -111,7 +120,7 @@ class SimTest(unittest.TestCase):
         status, said = sim("--help")
         self.assertEqual(status, 0)
         self.assertIn("--mutants", said)
-        self.assertRegex(said, r"--world chain\|job\|both=both\s")
+        self.assertRegex(said, r"--world chain\|job\|channel\|all=all\s")
 
 
 if __name__ == "__main__":
