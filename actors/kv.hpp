@@ -26,6 +26,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::desired_state)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::member_address>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::failure)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, tick_atom, "tick")
@@ -39,6 +40,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, commit_atom, "commit")
   CAF_ADD_ATOM(troupe, troupe, scrub_atom, "scrub")
   CAF_ADD_ATOM(troupe, troupe, evaluate_atom, "evaluate")
+  CAF_ADD_ATOM(troupe, troupe, deliver_atom, "deliver")
+  CAF_ADD_ATOM(troupe, troupe, end_atom, "end")
 CAF_END_TYPE_ID_BLOCK(troupe)
 
 namespace troupe {
@@ -87,6 +90,9 @@ struct store_client {
   kv values;
   view_sink views{}; ///< Takes each new view before a request that needs it. Null: none is needed.
 };
+
+/// Receives the members that listen for the sender.
+using listener_sink = caf::typed_actor<caf::reacts_to<std::vector<member_address>>>;
 
 /// Receives the messages of the other replicas of its shards.
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;

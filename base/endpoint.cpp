@@ -1,5 +1,8 @@
 #include "base/endpoint.hpp"
 
+#include "base/number_from.hpp"
+#include "base/quote.hpp"
+
 #include <charconv>
 #include <cstddef>
 #include <system_error>
@@ -27,6 +30,21 @@ result<endpoint> parse_endpoint(const std::string& text) {
   if (error != std::errc{} || end != last)
     return wrong("a port is a number from 0 to 65535");
   return where;
+}
+
+result<port_range> parse_port_range(const std::string& text) {
+  const auto dash = text.find('-');
+  const auto first = number_from<std::uint16_t>(text.substr(0, dash));
+  const auto last =
+    dash == std::string::npos ? first : number_from<std::uint16_t>(text.substr(dash + 1));
+  if (first && last && *first > 0 && *first <= *last)
+    return port_range{*first, *last};
+  return {errc::invalid_argument,
+          quote(text) + " is not a range of ports from 1 to 65535, such as 40000-40100"};
+}
+
+std::string to_string(const port_range& ports) {
+  return std::to_string(ports.first) + "-" + std::to_string(ports.last);
 }
 
 std::string to_string(const endpoint& where) {

@@ -8,18 +8,17 @@
 #include <exception>
 #include <memory>
 #include <string_view>
-#include <typeinfo>
 
 namespace troupe {
 
-namespace {
-
-std::string name_of(const std::type_info& type) {
+std::string type_text(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> name{
     abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free};
   return name ? name.get() : type.name();
 }
+
+namespace {
 
 bool is_blank(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char x) { return std::isspace(x) != 0; });
@@ -36,14 +35,14 @@ std::string exception_text() {
   try {
     throw;
   } catch (const std::exception& problem) {
-    return text_or_type(problem.what(), name_of(typeid(problem)));
+    return text_or_type(problem.what(), type_text(typeid(problem)));
   } catch (const std::string& text) {
     return text_or_type(text.c_str(), "std::string");
   } catch (const char* text) {
     return text_or_type(text, "const char*");
   } catch (...) {
     const auto* const type = abi::__cxa_current_exception_type();
-    return "the program threw " + (type ? "a value of type " + name_of(*type) : "a foreign value")
+    return "the program threw " + (type ? "a value of type " + type_text(*type) : "a foreign value")
            + ", which is no std::exception";
   }
 }

@@ -5,12 +5,16 @@
 
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 
 namespace troupe {
 
 /// Returns the text of the current exception. It is never empty: an exception with a blank text, or
 /// a value that is no std::exception, is named by its type. Requires: runs inside a catch block.
 std::string exception_text();
+
+/// Returns the name of a type as in source code.
+std::string type_text(const std::type_info& type);
 
 /// Returns the current exception of a user's code as the failure of its job. Requires: runs inside
 /// a catch block.

@@ -89,11 +89,16 @@ if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
 else()
   list(FILTER link_sources EXCLUDE REGEX zeromq)
 endif()
-troupe_add_bench(links links_bench ${link_sources})
+troupe_add_bench(links links_bench ${bench}/links/channel_member.cpp ${link_sources})
 target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
 troupe_add_bench_test(links_bench links_bench
-  ROWS memcpy read troupe troupe-tcp memfd tcp-reno unix caf ${zeromq_rows}
+  ROWS memcpy read troupe troupe-tcp troupe-threads channel channel-tcp memfd tcp-reno unix caf ${zeromq_rows}
   ARGUMENTS --any-load --rounds 1 --sizes 4,65536)
+
+troupe_add_bench(links channels_bench ${bench}/links/channel_member.cpp)
+troupe_add_bench_test(channels_bench channels_bench
+  ROWS 1-to-1 4-to-1 standing-still
+  ARGUMENTS --any-load --rounds 1 --sizes 65536 --still 1)
 
 # -- push_pull -----------------------------------------------------------------
 

@@ -66,7 +66,7 @@ set(fuzzed "")
 set(fuzzed_kernels "")
 troupe_fuzz_sources("#include \"fmt/" base/*.cpp base/system/*.cpp)
 list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/base/system/resource_limits.cpp) # Named threads need it.
-troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
+troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp serialization/detail/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
   foreach(name IN ITEMS tensor_file regular_file file_content detail/npy detail/npz detail/safetensors
                         detail/safetensors_header detail/tensor_bytes)

@@ -106,6 +106,20 @@ bool is_held(const field& row, const part& where, const run_options& asked, cons
   });
 }
 
+/// Checks a field of the supervision of actors. Its range is that of workers.
+result<void> check_supervision(const field& row, const plan& made) {
+  if (row.kind.holder != holder::workers || !row.member.starts_with("supervision::"))
+    return {};
+  auto held = made.options;
+  for (const auto& node : made.actor_nodes) {
+    held.workers.on_death = node.what.on_death;
+    if (auto fine = row.kind.check(held); !fine)
+      return {errc::invalid_argument,
+              fmt::format("{}: {} {}", node.name, row.member, fine.error().text)};
+  }
+  return {};
+}
+
 } // namespace
 
 result<void> check_effects(const run_options& asked, const plan& made, const field_table& table) {
@@ -134,6 +148,8 @@ result<void> check_ranges(const plan& made, const field_table& table) {
     if (auto fine = row.kind.check(made.options); !fine)
       return {errc::invalid_argument,
               fmt::format("{}: {} {}", made.*where->node, row.member, fine.error().text)};
+    if (auto fine = check_supervision(row, made); !fine)
+      return fine;
   }
   return {};
 }

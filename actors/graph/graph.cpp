@@ -1,5 +1,6 @@
 #include "actors/graph/graph.hpp"
 
+#include "actors/graph/channels.hpp"
 #include "actors/graph/options/options.hpp"
 #include "base/quote.hpp"
 
@@ -35,6 +36,13 @@ std::size_t graph::put(const std::string& name, evaluate what) {
   return evaluators_.size() - 1;
 }
 
+std::size_t graph::put(const std::string& name, own_actors what) {
+  note_name(name, "node");
+  actors_.push_back({name, std::move(what), {name}});
+  return actors_.size() - 1;
+}
+
+graph::edge& graph::path_of_actors(std::size_t index) { return actors_[index].path; }
 graph::edge& graph::path_of(const node<workers>& source) { return workers_[source.index_].path; }
 graph::edge& graph::path_of(const node<evaluate>& source) {
   return evaluators_[source.index_].path;
@@ -77,6 +85,14 @@ void graph::end(edge& path, const graph* owner, const std::string& store) {
   if (path.store)
     note_mistake(path.source + " has two paths: call into() once");
   path.store = store;
+}
+
+void graph::put_join(const graph* from, const graph* to, join_of_ports what) {
+  if (from != this || to != this)
+    note_mistake(fmt::format("{} and {} are joined by another graph than their own: call join() of "
+                             "the graph that has both",
+                             what.from.node, what.to.node));
+  joins_.push_back(std::move(what));
 }
 
 namespace {
@@ -168,6 +184,8 @@ result<void> graph::validate() const {
       return wrong(fmt::format("{0} asks no store: call {0}.into(...)", each.name));
     else if (!each.what.make)
       return wrong(each.name + " makes no evaluator: set evaluate::make");
+  if (auto fine = check_channels(*this); !fine)
+    return fine;
   return check_order(source.path);
 }
 

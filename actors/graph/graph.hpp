@@ -2,12 +2,14 @@
 // A graph is a value. lower() makes a plan of it, which processes, threads and simulations run.
 #pragma once
 
+#include "actors/graph/nodes/joins.hpp"
 #include "actors/graph/nodes/nodes.hpp"
 #include "actors/graph/nodes/path.hpp"
 #include "base/error.hpp"
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +29,8 @@ template <class Node>
 class node {
 public:
   /// Leads a source to a store: `path` has stages and lists of stages, from the source on, and the
-  /// node of a store at the end. An evaluator has no stages.
+  /// node of a store at the end. Evaluators and actors have no stages. Actors need a path only to
+  /// pull.
   template <class... Path>
   void into(Path&&... path);
 
@@ -84,6 +87,13 @@ public:
     return {*this, index, std::move(name)};
   }
 
+  /// Joins an `out` port of the first node's members with an `in` port of the second one's, as in
+  /// `g.join(players, &player::seen, learners, &learner::came)`. The nodes have actors or workers.
+  /// A port is joined once. `window`: parcels under way on a lane, 1 .. 1024.
+  template <class From, class Sender, class Out, class To, class Receiver, class In>
+  void join(const node<From>& from, Out Sender::*sends, const node<To>& to, In Receiver::*takes,
+            join_shape shape = join_shape::spread, std::uint32_t window = 8);
+
   /// Sets a text that identifies the training data, such as a checksum; at most 40 printable ASCII
   /// characters. It is part of the job's name, so workers with other data are refused, and so is a
   /// checkpoint of other data.
@@ -101,6 +111,8 @@ public:
   const std::vector<named<any_store>>& stores() const { return stores_; }
   const std::vector<named<workers>>& worker_nodes() const { return workers_; }
   const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
+  const std::vector<named<own_actors>>& actor_nodes() const { return actors_; }
+  const std::vector<join_of_ports>& joins() const { return joins_; }
   const std::string& dataset_id() const { return data_; }
   const std::vector<std::string>& remarks() const { return remarks_; }
   const std::vector<std::string>& files() const { return files_; }
@@ -113,8 +125,15 @@ private:
   std::size_t put(const std::string& name, any_store what);
   std::size_t put(const std::string& name, workers what);
   std::size_t put(const std::string& name, evaluate what);
+  std::size_t put(const std::string& name, own_actors what);
   edge& path_of(const node<workers>& source);
   edge& path_of(const node<evaluate>& source);
+  template <class A>
+  edge& path_of(const node<actors<A>>& source) {
+    return path_of_actors(source.index_);
+  }
+  edge& path_of_actors(std::size_t index);
+  void put_join(const graph* from, const graph* to, join_of_ports what);
   void note_name(const std::string& name, std::string_view what);
   void note_mistake(const std::string& what);
   void add_to(edge& path, stage next);
@@ -124,6 +143,8 @@ private:
   std::vector<named<any_store>> stores_;
   std::vector<named<workers>> workers_;
   std::vector<named<evaluate>> evaluators_;
+  std::vector<named<own_actors>> actors_;
+  std::vector<join_of_ports> joins_;
   std::string data_;
   std::vector<std::string> remarks_;
   std::vector<std::string> files_;
@@ -161,14 +182,17 @@ void node<Node>::into(Path&&... path) {
     ((last = store_node<std::remove_cvref_t<Path>>::value), ...);
     return last;
   }();
-  static_assert(is_source<Node>, "a store asks no other node: call into() of workers or evaluate");
+  static_assert(is_source<Node>,
+                "a store asks no other node: call into() of workers, actors or evaluate");
   static_assert(known, "a path has stages, lists of stages, and the node of a store at its end");
-  static_assert(!sources, "workers and evaluate ask stores: a path cannot lead to them");
+  static_assert(!sources, "workers, actors and evaluate ask stores: a path cannot lead to them");
   static_assert(stores > 0, "the path ends in no store: give the node of a store last");
   static_assert(stores == 0 || is_last, "a store ends a path: give its node last");
   static_assert(stores <= 1, "a path has one store");
   static_assert(!std::same_as<Node, evaluate> || sizeof...(Path) == 1,
                 "an evaluator reads the values of a store: its path has no stages");
+  static_assert(!is_actors<Node> || sizeof...(Path) == 1,
+                "actors read the values of a store: their path has no stages");
   if constexpr (is_source<Node> && known && !sources && stores == 1 && is_last) {
     auto& mine = owner_->path_of(*this);
     const auto take = [&](auto&& part) {
@@ -179,6 +203,34 @@ void node<Node>::into(Path&&... path) {
         owner_->add_to(mine, std::forward<decltype(part)>(part));
     };
     (take(std::forward<Path>(path)), ...);
+  }
+}
+
+template <class From, class Sender, class Out, class To, class Receiver, class In>
+void graph::join(const node<From>& from, Out Sender::*sends, const node<To>& to,
+                 In Receiver::*takes, join_shape shape, std::uint32_t window) {
+  using namespace detail;
+  constexpr bool nodes_fit =
+    (is_actors<From> || std::same_as<From, workers>)&&(is_actors<To> || std::same_as<To, workers>);
+  constexpr bool ports_fit = is_port<Out> && is_port<In>;
+  static_assert(nodes_fit, "a channel joins nodes of actors or workers");
+  static_assert(ports_fit, "a channel joins a port troupe::out with a port troupe::in; a port "
+                           "troupe::pulls needs into() alone");
+  if constexpr (nodes_fit && ports_fit) {
+    constexpr bool ways_fit = Out::sends && !In::sends;
+    static_assert(ways_fit, "a channel leads from a port troupe::out of the first node to a port "
+                            "troupe::in of the second one");
+    static_assert(std::same_as<typename Out::head_type, typename In::head_type>,
+                  "both ports of a channel have the same type of head");
+    const auto end_of = []<class Node, class Port, class Owner>(const node<Node>& where,
+                                                                Port Owner::*member) {
+      if constexpr (is_actors<Node>)
+        return port_of_actors<typename actor_of<Node>::type>(where.name(), member);
+      else
+        return port_of_trainers(where.name(), member);
+    };
+    put_join(from.owner_, to.owner_,
+             {end_of(from, sends), end_of(to, takes), shape, window, Out::type()});
   }
 }
 

@@ -64,21 +64,55 @@ void take_nodes(const graph& described, plan& made) {
     options.codec = {};
   for (const auto& each : described.evaluators())
     made.evaluators.push_back({each.name, each.what.make});
+  take_channels(described, made);
+}
+
+/// Finds the actor that an option names by its node; nullopt: no node of actors has the name.
+result<std::optional<std::uint32_t>> actor_named(const named_process& named, const plan& made) {
+  const auto node = std::ranges::find(made.actor_nodes, named.node, &planned_actors::name);
+  if (node == made.actor_nodes.end())
+    return std::optional<std::uint32_t>{};
+  if (named.option == "--slow")
+    return {errc::invalid_argument,
+            fmt::format("--slow: {} has actors, which take no steps: name {}", named.node,
+                        made.workers_name)};
+  if (named.index >= node->what.count)
+    return {errc::invalid_argument,
+            fmt::format("{}: {} has no actor {}, only 0 to {}", named.option, named.node,
+                        named.index, node->what.count - 1)};
+  return std::optional{node->first + named.index};
+}
+
+/// Returns the nodes that have processes which this option may name.
+std::string nodes_for(const std::string& option, const plan& made) {
+  auto names = made.workers_name;
+  if (option == "--slow")
+    return names;
+  if (made.rules().has_servers)
+    names += " or " + made.store_name;
+  for (const auto& each : made.actor_nodes)
+    names += " or " + each.name;
+  return names;
 }
 
 /// Finds the processes that options name by a node.
 result<void> name_processes(plan& made) {
-  for (const auto& named : std::exchange(made.options.by_node, {})) {
+  for (auto named : std::exchange(made.options.by_node, {})) {
+    const auto actor = actor_named(named, made);
+    if (!actor)
+      return actor.error();
     const bool is_worker = named.node == made.workers_name;
     const bool is_server = named.node == made.store_name && made.rules().has_servers;
-    if (!is_worker && (!is_server || named.option == "--slow"))
+    if (*actor) {
+      named.index = **actor;
+      add_process(named, role::actor, made.options);
+    } else if (is_worker || (is_server && named.option != "--slow")) {
+      add_process(named, is_worker ? role::worker : role::server, made.options);
+    } else {
       return {errc::invalid_argument,
-              fmt::format("{}: {} has no processes of the name {}: name {}{}", named.option,
-                          made.program, quote(named.node), made.workers_name,
-                          !made.rules().has_servers  ? ""
-                          : named.option == "--slow" ? ""
-                                                     : " or " + made.store_name)};
-    add_process(named, is_worker ? role::worker : role::server, made.options);
+              fmt::format("{}: {} has no processes of the name {}: name {}", named.option,
+                          made.program, quote(named.node), nodes_for(named.option, made))};
+    }
   }
   return {};
 }
@@ -95,6 +129,7 @@ void fill_job(const graph& described, plan& made) {
   job.durability = options.servers.durability;
   job.workers = options.workers.count;
   job.backup_workers = options.workers.backups;
+  job.actors = options.actors;
   job.samples = options.workers.samples;
   job.batch_samples = options.batch_samples;
   job.epochs = options.epochs;
@@ -275,6 +310,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
     return fit.error();
   if (auto fits = check_path(made); !fits)
     return fits.error();
+  if (auto fits = check_channels(made); !fits)
+    return fits.error();
   if (auto resolved = resolve_functions(made.job.tables, functions); !resolved)
     return resolved.error();
   if (auto fits = check_steps(made); !fits)
@@ -297,15 +334,21 @@ result<plan> lower(const std::string& program, const graph& described, const run
 node_roles node_roles_of(const plan& what) {
   node_roles roles{{what.workers_name, "worker"},
                    {what.store_name, what.rules().has_servers ? "server" : "worker"}};
+  for (const auto& each : what.actor_nodes)
+    roles.push_back({each.name, std::string{traits_of(role::actor).process}, each.first});
   for (const auto& each : what.evaluators)
-    roles.emplace_back(each.name, "launcher");
+    roles.push_back({each.name, "launcher"});
   return roles;
 }
 
 std::string graph_difference(const job_spec& theirs, const job_spec& mine) {
-  if (fingerprint(mine) == fingerprint(theirs))
-    return {};
-  return "this worker's graph belongs to another " + storage::job_difference(theirs, mine);
+  if (fingerprint(mine) != fingerprint(theirs))
+    return "this process's graph belongs to another " + storage::job_difference(theirs, mine);
+  if (mine.actors != theirs.actors)
+    return fmt::format("this process's graph has {} actors, and the job has {}: start all hosts "
+                       "with the same options",
+                       mine.actors, theirs.actors);
+  return {};
 }
 
 std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs) {

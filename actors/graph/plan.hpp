@@ -2,6 +2,7 @@
 // replays run the same plan.
 #pragma once
 
+#include "actors/graph/channels.hpp"
 #include "actors/graph/graph.hpp"
 #include "actors/graph/nodes/store_rules.hpp"
 #include "actors/graph/options/options.hpp"
@@ -36,6 +37,8 @@ struct plan {
   std::string store_name, workers_name;
   stage_list path;                          ///< From the workers to the store.
   std::vector<named_evaluator> evaluators;  ///< In the order of the graph.
+  std::vector<planned_actors> actor_nodes;  ///< In the order of the graph.
+  std::vector<planned_channel> channels;    ///< In the order of the graph.
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
@@ -55,7 +58,7 @@ struct plan {
   }
 };
 
-/// Returns the nodes of a plan: first that of the workers, then the store.
+/// Returns the nodes of a plan: first that of the workers, then the store, then those of actors.
 node_roles node_roles_of(const plan& what);
 
 /// Makes the plan. `functions`: those of the program. Errors: invalid_argument (wrong wiring, nodes
@@ -67,8 +70,10 @@ result<plan> lower(const std::string& program, const graph& described, const run
 /// Returns the factory of a worker's trainer, which takes the local steps of the graph, and whose
 /// gradients pass the push functions of the path. `job`: of the launcher or of a record, which may
 /// have another batch size than `what`. `notes`: takes the notes of both; null drops them.
+/// `take`: takes the ports that the program's trainer has; not called if it has none. The factory
+/// throws std::invalid_argument for wrong ports.
 trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
-                           std::shared_ptr<program_notes> notes = {});
+                           std::shared_ptr<program_notes> notes = {}, ports_taker take = {});
 
 /// Returns a text of several lines for people: the nodes, the path, and their promises.
 std::string to_text(const plan& what);

@@ -92,6 +92,8 @@ std::string text_of_replay(const plan& what) {
     return "no, " + what.store_name + std::string{why};
   if (mixes_clocks(what.job))
     return "no, some tables are bsp and others are not";
+  if (!what.channels.empty())
+    return "no, parcels of channels are not recorded";
   if (what.compression)
     return "no, the codec changes values on their way";
   if (what.options.workers.per_process > 1)
@@ -111,6 +113,15 @@ std::string text_of_replay(const plan& what) {
   return lossy.empty() ? "yes" : "no, " + lossy + " may keep a state";
 }
 
+std::string text_of_actors(const planned_actors& node) {
+  return fmt::format("actors x{}", node.what.count);
+}
+
+std::string text_of_loss(const planned_channel& channel) {
+  return fmt::format("a death: at most {} parcel{} of each lane", channel.window,
+                     channel.window == 1 ? "" : "s");
+}
+
 } // namespace
 
 std::string to_text(const plan& what) {
@@ -118,12 +129,19 @@ std::string to_text(const plan& what) {
   for (const auto& part : what.path)
     path += "-> " + text_of(part, what) + " ";
   const auto row = [](const std::string& name, const std::string& kind, const std::string& rest) {
-    return fmt::format("{:<{}} {:<24} {}\n", name, node_name_max, kind, rest);
+    return rest.empty() ? fmt::format("{:<{}} {}\n", name, node_name_max, kind)
+                        : fmt::format("{:<{}} {:<24} {}\n", name, node_name_max, kind, rest);
   };
   auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
   text += row(what.store_name, what.rules().text(what), text_of_tables(what));
   for (const auto& each : what.evaluators)
     text += row(each.name, "evaluator", "=> " + what.store_name);
+  for (const auto& each : what.actor_nodes)
+    text += row(each.name, text_of_actors(each), each.has_store ? "=> " + what.store_name : "");
+  for (const auto& each : what.channels)
+    text +=
+      row(each.from.port.node, fmt::format("channel, {}", to_string(each.shape)),
+          fmt::format("~> {}, window {}; {}", each.to.port.node, each.window, text_of_loss(each)));
   text += fmt::format("exactly once: {}   lost at one death: {}\nsimulate: {}   record and replay: "
                       "{}\n",
                       what.rules().is_exactly_once ? "yes" : "no", what.rules().lost_at_death(what),
@@ -149,6 +167,14 @@ std::string to_dot(const plan& what) {
     text += box(each.name, "evaluator", "box");
     text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);
   }
+  for (const auto& each : what.actor_nodes) {
+    text += box(each.name, text_of_actors(each), "box");
+    if (each.has_store)
+      text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);
+  }
+  for (const auto& each : what.channels)
+    text += fmt::format("  {} -> {} [style=dashed, label=\"{}, window {}\"];\n",
+                        each.from.port.node, each.to.port.node, to_string(each.shape), each.window);
   return text + "}\n";
 }
 

@@ -69,10 +69,10 @@ graph described_by(const std::function<graph(const run_options&)>& describe,
 /// Each member may open files: a link takes up to four, its socket and the mappings of both sides.
 /// A store has dozens.
 void allow_files(const run_options& options) {
-  const auto members =
-    options.mode() != run_mode::processes
-      ? 0
-      : options.servers.count + options.workers.count + options.workers.backups + options.standbys;
+  const auto members = options.mode() != run_mode::processes
+                         ? 0
+                         : options.servers.count + options.workers.count + options.workers.backups
+                             + options.actors + options.standbys;
   required(allow_open_files(48 + 4 * std::uint64_t{members}));
 }
 

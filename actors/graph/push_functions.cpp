@@ -1,5 +1,5 @@
 // Makes trainers: runs local steps around them, and push functions behind them, on their thread.
-// Takes the notes of both.
+// Takes the notes of both, and finds the ports of trainers.
 #include "actors/graph/plan.hpp"
 #include "actors/protocol/process_name.hpp"
 #include "base/splitmix64.hpp"
@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,15 +89,38 @@ private:
   std::shared_ptr<program_notes> notes_;
 };
 
+/// Returns a factory that gives the ports of the program's trainer away, if it has any.
+trainer_factory with_ports(trainer_factory make, std::vector<planned_end> ends, std::string node,
+                           ports_taker take) {
+  return [make = std::move(make), ends = std::move(ends), node = std::move(node),
+          take = std::move(take)]() -> std::unique_ptr<trainer> {
+    const port_collector collector;
+    auto made = make();
+    if (!made || (ends.empty() && collector.ports().empty()))
+      return made;
+    auto ports = ports_of(ends, node, *made, collector.ports());
+    if (!ports)
+      throw std::invalid_argument{ports.error().text};
+    if (!take)
+      throw std::invalid_argument{"the trainers of " + node
+                                  + " have ports, and neither a replay nor a store without servers "
+                                    "connects them: leave the ports out"};
+    take(*std::move(ports));
+    return made;
+  };
+}
+
 } // namespace
 
 trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
-                           std::shared_ptr<program_notes> notes) {
+                           std::shared_ptr<program_notes> notes, ports_taker take) {
   std::vector<named_function> changes;
   for (const auto& part : what.path)
     if (const auto* const leading = part.get<stage::of_trainer>())
       changes.push_back({part.name(), leading->change});
-  auto make = what.options.workers.make.of(worker);
+  auto make =
+    with_ports(what.options.workers.make.of(worker),
+               channels_of(what, member_of(worker_id{worker})), what.workers_name, std::move(take));
   if (const auto* const local = what.options.workers.make.local())
     make = [make = std::move(make), local = *local,
             inner_samples =

@@ -9,7 +9,7 @@ namespace {
 // Members of all other roles are no processes of a host, or are started by the launcher itself.
 static_assert(role_max == role::actor);
 
-/// Returns the servers and workers of this host.
+/// Returns the servers, workers and actors of this host.
 std::vector<process_name> members_here(const run_options& options) {
   auto all = options.here;
   if (all.empty()) {
@@ -17,6 +17,8 @@ std::vector<process_name> members_here(const run_options& options) {
       all.push_back(process_of(server_id{i}));
     for (std::uint32_t i = 0; i < options.workers.count + options.workers.backups; ++i)
       all.push_back(process_of(worker_id{i}));
+    for (std::uint32_t i = 0; i < options.actors; ++i)
+      all.push_back({role::actor, i});
   }
   return all;
 }

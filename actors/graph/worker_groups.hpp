@@ -19,7 +19,7 @@ process_name process_of_worker(const run_options& options, std::uint32_t worker)
 /// process derive the same ones.
 std::vector<member_id> members_of(const run_options& options, const member_id& process);
 
-/// Returns the processes of the servers and workers of this host.
+/// Returns the processes of the servers, workers and actors of this host.
 std::vector<process_name> processes_here(const run_options& options);
 
 } // namespace troupe

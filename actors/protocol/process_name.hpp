@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -23,8 +22,18 @@ inline process_name process_of(const member_id& who) { return {who.role, who.ind
 inline process_name process_of(server_id who) { return process_of(member_of(who)); }
 inline process_name process_of(worker_id who) { return process_of(member_of(who)); }
 
-/// The nodes of a graph, and the role of their processes: "worker", "server" or "launcher".
-using node_roles = std::vector<std::pair<std::string, std::string>>;
+/// A node of a graph, and whose processes it has.
+struct node_role {
+  std::string node;
+  std::string process;     ///< "worker", "server", "actor" or "launcher".
+  std::uint32_t first = 0; ///< Index of its first process among those of the role.
+
+  bool operator==(const node_role&) const = default;
+};
+using node_roles = std::vector<node_role>;
+
+/// Returns the node of a process; null: no node has it.
+const node_role* node_of(const node_roles& nodes, const process_name& who);
 
 /// Returns "server 0", "worker 3", "launcher 0"; coordinator 0 is "coordinator", a standby
 /// "coordinator 1".

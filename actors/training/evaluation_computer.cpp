@@ -8,6 +8,18 @@
 
 namespace troupe {
 
+std::vector<std::vector<float>> arrays_of(const job_spec& job, const pull_reply& answer) {
+  std::vector<std::vector<float>> all;
+  for (const auto& table : job.tables)
+    all.emplace_back(table.size());
+  for (const auto& x : answer.pieces)
+    std::memcpy(all[x.where.table.value].data() + x.where.first, x.values.get(),
+                x.where.count * sizeof(float));
+  for (const auto& x : answer.rows)
+    all[x.where.table.value].assign(x.values.get(), x.values.get() + x.where.floats());
+  return all;
+}
+
 void evaluate_with(evaluators& nodes, evaluation_message& into) {
   const std::vector<std::span<const float>> spans(into.parameters.begin(), into.parameters.end());
   try {
@@ -39,13 +51,7 @@ result<pull_request> evaluation_computer::question() {
 evaluation_message evaluation_computer::evaluate(std::uint64_t number, const pull_reply& answer) {
   evaluation_message made;
   made.number = number;
-  for (const auto& table : job_.tables)
-    made.parameters.emplace_back(table.size());
-  for (const auto& x : answer.pieces)
-    std::memcpy(made.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
-                x.where.count * sizeof(float));
-  for (const auto& x : answer.rows)
-    made.parameters[x.where.table.value].assign(x.values.get(), x.values.get() + x.where.floats());
+  made.parameters = arrays_of(job_, answer);
   evaluate_with(nodes_, made);
   return made;
 }

@@ -23,6 +23,9 @@ struct evaluation_message {
   std::optional<failure> failed;              ///< The reason, if the evaluation failed.
 };
 
+/// Returns one array for each table: the whole table, or the rows that were asked for if sparse.
+std::vector<std::vector<float>> arrays_of(const job_spec& job, const pull_reply& answer);
+
 /// Evaluates `into.parameters` and sets `found` if there is an evaluator, or `failed` if one throws
 /// or has measures with wrong names.
 void evaluate_with(evaluators& nodes, evaluation_message& into);

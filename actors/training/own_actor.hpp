@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-/// An actor of a program, in a process of its own. Its ports are members of it. All of its functions
-/// and the callbacks of its ports run on one thread, one after the other. Each may throw: the job
-/// then stops with the text. Each may last 5 s. Its state does not survive a death.
+/// An actor of a program, in a process of its own. Its ports are members of it. All of its
+/// functions and the callbacks of its ports run on one thread, one after the other. Each may throw:
+/// the job then stops with the text. Each may last 5 s. Its state does not survive a death.
 class own_actor {
 public:
-  /// What Troupe tells an actor of itself.
+  /// The place of an actor in its job.
   struct place {
     std::uint32_t index = 0; ///< Its number in its node.
     std::uint32_t count = 1; ///< Members of its node.

@@ -8,7 +8,7 @@
 #include "serialization/channel.hpp"
 
 #include <chrono>
-#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -17,19 +17,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace troupe {
 
-/// The fixed part of a parcel: a plain value, whose bytes are sent.
-template <class Head>
-concept parcel_head =
-  std::is_trivially_copyable_v<Head> && std::default_initializable<Head> && sizeof(Head)
-  <= parcel_head_bytes_max;
-
-/// Floats of a parcel, f32[size]. Copies share the values, which nobody may change any more.
+/// Floats of a parcel, f32[size]. Copies share the values, and no code may change them.
 class tensor {
 public:
   tensor() = default;
@@ -45,14 +38,16 @@ private:
   parcel_tensor raw_;
 };
 
-template <parcel_head Head>
+/// A message of a channel. Its head is a plain value, whose bytes are sent.
+template <class Head>
 struct parcel {
+  static_assert(detail::check_head<Head>());
   Head head{};
   std::vector<tensor> tensors = {}; ///< At most 256, together at most 1 GiB.
-  std::uint32_t from = 0;           ///< Set on arrival: number of the sender in its node.
+  std::uint32_t from = 0;           ///< Set on arrival: the sender's number among the peers.
 };
 
-/// What a port is connected with. The shell of the member implements it.
+/// Connects a port with its channel. The shell of the member implements it.
 class port_line {
 public:
   virtual ~port_line() = default;
@@ -60,6 +55,7 @@ public:
                     std::vector<parcel_tensor> tensors) = 0;
   virtual bool ready(std::uint32_t to) const = 0;
   virtual std::uint32_t peers() const = 0;
+  virtual bool may_wait() const = 0;
   /// Waits for a parcel of this port, and runs the callbacks of other ports meanwhile.
   virtual std::optional<std::pair<parcel_message, std::uint32_t>>
   next(std::chrono::nanoseconds timeout) = 0;
@@ -87,6 +83,9 @@ public:
   // -- for the shell --
   void connect(port_line* line) { line_ = line; }
   bool is_connected() const { return line_ != nullptr; }
+  /// Returns whether deliver() hands parcels to the program; else in::next() does.
+  virtual bool takes() const { return true; }
+  /// Requires: takes().
   virtual void deliver(parcel_message&& /*what*/, std::uint32_t /*from*/) {}
   virtual void deliver_values(const_tensors /*values*/) {}
   virtual void deliver_writable(std::uint32_t /*to*/) {}
@@ -97,6 +96,11 @@ protected:
   virtual ~port_base();
   /// Returns the line. Throws std::logic_error if the port is not joined.
   port_line& line() const;
+  /// Returns the line. Throws std::out_of_range for a peer that there is not.
+  port_line& line_to(std::uint32_t to) const;
+  /// Does what out::send() does.
+  bool send_bytes(const void* head, std::size_t size, const std::vector<tensor>& tensors,
+                  std::uint32_t to);
 
 private:
   kind kind_;
@@ -113,7 +117,8 @@ public:
   port_collector(const port_collector&) = delete;
   port_collector& operator=(const port_collector&) = delete;
 
-  /// Returns the ports that still exist, in the order in which they were made.
+  /// Returns the ports that still exist, in the order in which they were made. A port must die on
+  /// the thread that made it, or after the collector.
   const std::vector<port_base*>& ports() const { return ports_; }
 
 private:
@@ -122,24 +127,29 @@ private:
   port_collector* around_;
 };
 
-/// Sends parcels to the members of the node that it is joined with.
-template <parcel_head Head>
+/// Sends parcels to its peers: the members of the other node to which the shape of the join leads.
+/// With join_shape::spread they are all members, by their number; else there is one, number 0.
+template <class Head>
 class out final : public port_base {
-public:
-  explicit out(std::string_view name) : port_base(kind::out, name, head_type_of<Head>()) {}
+  static_assert(detail::check_head<Head>());
 
-  /// Sends a parcel to member `to` of the other node. Returns false without credit or session: keep
-  /// the parcel, drop it, or send it when `writable` is called. Never blocks. A parcel that was
-  /// sent is lost if either end dies before it was taken. Throws std::invalid_argument for tensors
-  /// beyond the limits, and std::out_of_range for a member that the node does not have.
+public:
+  using head_type = Head;
+  static constexpr bool sends = true;
+  static std::string type() { return head_type_of<Head>(); }
+
+  explicit out(std::string_view name) : port_base(kind::out, name, type()) {}
+
+  /// Sends a parcel to peer `to`. Returns false without credit or session: keep the parcel, drop
+  /// it, or send it when `writable` is called. It never blocks. A parcel that was sent is lost if
+  /// either end dies before the parcel was taken. Throws std::invalid_argument for tensors beyond
+  /// the limits, and std::out_of_range for a peer that there is not.
   [[nodiscard]] bool send(const parcel<Head>& what, std::uint32_t to) {
-    std::vector<std::byte> bytes(sizeof(Head));
-    std::memcpy(bytes.data(), &what.head, sizeof(Head));
-    return line().send(to, std::move(bytes), raw_of(what.tensors));
+    return send_bytes(&what.head, sizeof(Head), what.tensors, to);
   }
-  /// Returns whether send() would succeed now.
-  bool ready(std::uint32_t to) const { return line().ready(to); }
-  /// Returns the number of members that it can send to.
+  /// Returns whether send() would succeed now. If not for want of credit, the port waits.
+  bool ready(std::uint32_t to) const { return line_to(to).ready(to); }
+  /// Returns the number of peers.
   std::uint32_t peers() const { return line().peers(); }
 
   /// Called on the owner's thread when send() to `to` had returned false, and can succeed again.
@@ -149,27 +159,25 @@ public:
     if (writable)
       writable(to);
   }
-
-private:
-  static std::vector<parcel_tensor> raw_of(const std::vector<tensor>& all) {
-    std::vector<parcel_tensor> raw;
-    for (const auto& each : all)
-      raw.push_back(each.raw());
-    return raw;
-  }
 };
 
-/// Takes parcels of the members of the node that it is joined with.
-template <parcel_head Head>
+/// Takes parcels of its peers, see out.
+template <class Head>
 class in final : public port_base {
-public:
-  explicit in(std::string_view name) : port_base(kind::in, name, head_type_of<Head>()) {}
+  static_assert(detail::check_head<Head>());
 
-  /// Called on the owner's thread with each parcel, in the order of its sender. Its return gives the
-  /// sender room for another parcel. It may last 5 s, and may throw: the job then stops.
+public:
+  using head_type = Head;
+  static constexpr bool sends = false;
+  static std::string type() { return head_type_of<Head>(); }
+
+  explicit in(std::string_view name) : port_base(kind::in, name, type()) {}
+
+  /// Called on the owner's thread with each parcel, in the order of its sender. Its return gives
+  /// the sender room for another parcel. It may last 5 s, and may throw: the job then stops.
   std::function<void(parcel<Head>&&)> take = {};
 
-  /// Waits for the next parcel, at most `timeout`, which may be 5 s. Only a trainer needs it, within
+  /// Waits for the next parcel, at most `timeout`, which may be 5 s. A trainer needs it, within
   /// gradient(). Other ports' callbacks run meanwhile. Returns nullopt when the time is over.
   std::optional<parcel<Head>> next(std::chrono::nanoseconds timeout) {
     auto came = line().next(timeout);
@@ -177,11 +185,13 @@ public:
       return std::nullopt;
     return whole(std::move(came->first), came->second);
   }
+  /// Returns whether next() can wait. It cannot in virtual time, in which only `take` gets parcels.
+  bool may_wait() const { return line().may_wait(); }
   std::uint32_t peers() const { return line().peers(); }
 
+  bool takes() const override { return static_cast<bool>(take); }
   void deliver(parcel_message&& what, std::uint32_t from) override {
-    if (take)
-      take(whole(std::move(what), from));
+    take(whole(std::move(what), from));
   }
 
 private:

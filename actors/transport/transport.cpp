@@ -12,8 +12,8 @@ transport::~transport() = default;
 
 void transport::stop() { engine_->stop(); }
 
-result<endpoint> transport::listen(const endpoint& where) {
-  auto made = detail::open_listener(where);
+result<endpoint> transport::listen(const endpoint& where, std::optional<port_range> ports) {
+  auto made = detail::open_listener(where, ports);
   if (!made)
     return made.error();
   return engine_->serve(std::move(*made));
@@ -36,8 +36,8 @@ void transport::wake() { engine_->wake(); }
 
 bool transport::on_own_thread() const { return engine_->on_own_thread(); }
 
-result<int> make_listener(const endpoint& where) {
-  auto made = detail::open_listener(where);
+result<int> make_listener(const endpoint& where, std::optional<port_range> ports) {
+  auto made = detail::open_listener(where, ports);
   if (!made)
     return made.error();
   return made->release();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,8 +99,9 @@ public:
   /// several owners. Later calls of members have no effect. Not inside a callback; idempotent.
   void stop();
 
-  /// Starts to accept and returns the address. Errors: in_use, io_failed, invalid_argument.
-  result<endpoint> listen(const endpoint& where);
+  /// Starts to accept and returns the address. Port 0 is one of `ports`, or any.
+  /// Errors: in_use, io_failed, invalid_argument.
+  result<endpoint> listen(const endpoint& where, std::optional<port_range> ports = {});
   /// Accepts on a socket that listens already (inherited from the launcher). Takes the descriptor.
   result<endpoint> listen_on(int descriptor);
   /// Begins to connect; `opened` or `lost` follows, perhaps on another thread before this returns.
@@ -126,6 +128,6 @@ private:
 
 /// Opens a listening socket for a child process. It closes on exec: the child that gets it clears
 /// FD_CLOEXEC first, or uses dup2(). Errors: as transport::listen.
-result<int> make_listener(const endpoint& where);
+result<int> make_listener(const endpoint& where, std::optional<port_range> ports = {});
 
 } // namespace troupe

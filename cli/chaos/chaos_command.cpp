@@ -48,6 +48,8 @@ constexpr std::uint64_t batches_max = 8'000'000;
 constexpr std::uint32_t long_run_seconds = 40;
 constexpr std::uint32_t start_seconds_max = 60;
 constexpr double heal_seconds_max = 30;
+/// Actors of --graph channel of count_batches.
+constexpr std::uint32_t channel_actors = 4;
 constexpr unsigned disk_megabytes = 256;
 /// Checkpoints that a run keeps if it damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
@@ -234,7 +236,8 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
   std::fflush(stdout);
   const auto& asked = options_.faults;
   cluster job{{*program, folder->path(), asked.servers, options_.replicas, asked.workers,
-               options_.sync, options_.graph, facts_.batches, step_ms_, facts_.checkpoints_kept},
+               asked.actors, options_.sync, options_.graph, facts_.batches, step_ms_,
+               facts_.checkpoints_kept},
               hosts_ ? &*hosts_ : nullptr};
   auto followed = follow(job, interrupted);
   job.end();
@@ -335,7 +338,7 @@ void declare_job(CLI::App& words, chaos_options& options) {
   words.add_option("--sync", options.sync, mode_choices({}, true))->capture_default_str();
   words.add_option("--graph", options.graph, "Graph of count_batches")
     ->check(CLI::IsMember(
-      std::vector<std::string>{"plain", "stage", "raw", "faults", "own-store", "codec"}))
+      std::vector<std::string>{"plain", "stage", "raw", "faults", "own-store", "codec", "channel"}))
     ->capture_default_str();
 }
 
@@ -353,7 +356,7 @@ command chaos_command(CLI::App& app) {
     ->capture_default_str();
   words->add_option("--seed", options->seed, "Order, victims and length of faults (default: any)")
     ->check(between(0, 1e15));
-  words->add_flag("--kill", faults.kill, "SIGKILL to servers, workers and the coordinator");
+  words->add_flag("--kill", faults.kill, "SIGKILL to servers, workers, actors and the coordinator");
   words->add_flag(
     "--stop", faults.stop,
     "SIGSTOP to them: shorter and longer than a lease (0.8 s, after which a server without word "
@@ -396,6 +399,7 @@ command chaos_command(CLI::App& app) {
       if (words->count("--replicas") == 0)
         options->replicas = 1;
     }
+    options->faults.actors = options->graph == "channel" ? channel_actors : 0;
     options->faults.long_faults = options->seconds >= long_run_seconds;
     check(*options);
   });

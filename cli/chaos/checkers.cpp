@@ -36,6 +36,7 @@ std::string given_up_in(const job_event& what) {
   switch (what.kind) {
   case event_kind::worker_lost:
   case event_kind::server_lost:
+  case event_kind::actor_lost:
   case event_kind::worker_evicted:
   case event_kind::process_ended:
   case event_kind::process_hung:

@@ -80,6 +80,8 @@ result<void> cluster::start() {
     std::string here;
     for (std::uint32_t i = 0; i < options_.workers; ++i)
       here += fmt::format("{}worker:{}", i == 0 ? "" : ",", i);
+    for (std::uint32_t i = 0; i < options_.actors; ++i)
+      here += fmt::format(",actor:{}", i);
     main.insert(main.end(),
                 {"--listen", fmt::format("{}:{}", network::center, port), "--here", here});
   }

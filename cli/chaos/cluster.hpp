@@ -22,6 +22,7 @@ struct cluster_options {
   std::uint32_t servers = 3;
   std::uint32_t replicas = 2;
   std::uint32_t workers = 4;
+  std::uint32_t actors = 0; ///< Actors that the graph has.
   std::string sync = "asp";
   std::string graph = "plain"; ///< Value of --graph. An own store has one server.
   std::uint64_t batches = 0;

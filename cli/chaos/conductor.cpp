@@ -16,7 +16,7 @@ double seconds_of(std::chrono::milliseconds x) { return std::chrono::duration<do
 
 bool is_kill(fault_kind kind) {
   return kind == fault_kind::kill_server || kind == fault_kind::kill_worker
-         || kind == fault_kind::kill_coordinator;
+         || kind == fault_kind::kill_actor || kind == fault_kind::kill_coordinator;
 }
 
 } // namespace

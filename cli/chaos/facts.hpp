@@ -83,7 +83,9 @@ struct run_facts {
   std::uint64_t recoveries = 0, not_recovered = 0, rolled_back = 0;
 
   /// Returns the number of servers and workers.
-  std::uint64_t members() const { return std::uint64_t{asked.servers} + asked.workers; }
+  std::uint64_t members() const {
+    return std::uint64_t{asked.servers} + asked.workers + asked.actors;
+  }
   std::array<std::uint64_t, fault_kinds> fault_counts() const;
   /// Returns the number of faults that began when the cluster had recovered from all others.
   std::uint64_t faults_apart() const;

@@ -12,6 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr std::array<std::string_view, fault_kinds> names{"kill server",
                                                           "kill worker",
+                                                          "kill actor",
                                                           "kill coordinator",
                                                           "stop shorter than a lease (0.8 s)",
                                                           "stop longer than a lease (0.8 s)",
@@ -76,6 +77,7 @@ std::vector<fault_kind> kinds_of(const plan_options& options) {
   };
   using enum fault_kind;
   add(options.kill, {kill_server, kill_worker, kill_coordinator});
+  add(options.kill && options.actors > 0, {kill_actor});
   add(options.stop, {stop_short, stop_lease, stop_silence});
   add(options.stop && options.long_faults, {stop_death});
   add(options.partition, {cut_both, cut_in, cut_out});
@@ -125,11 +127,14 @@ process_name fault_plan::victim_of(fault_kind kind) {
   using enum fault_kind;
   switch (kind) {
   case kill_worker: return any(role::worker);
+  case kill_actor: return any(role::actor);
   case kill_coordinator: return {role::coordinator, 0};
   case stop_short:
   case stop_lease:
   case stop_silence:
   case stop_death:
+    if (options_.actors > 0 && happens(dice_, 40))
+      return any(role::actor);
     if (happens(dice_, 60))
       return any(role::server);
     return happens(dice_, 75) ? any(role::worker) : process_name{role::coordinator, 0};
@@ -138,7 +143,9 @@ process_name fault_plan::victim_of(fault_kind kind) {
 }
 
 process_name fault_plan::any(role of) {
-  const auto count = of == role::server ? options_.servers : options_.workers;
+  const auto count = of == role::server   ? options_.servers
+                     : of == role::worker ? options_.workers
+                                          : options_.actors;
   return {of, static_cast<std::uint32_t>(dice_() % count)};
 }
 

@@ -18,6 +18,7 @@ namespace troupe::chaos {
 enum class fault_kind : std::uint8_t {
   kill_server,
   kill_worker,
+  kill_actor, ///< An actor of the program.
   kill_coordinator,
   stop_short,   ///< Shorter than the lease of a head.
   stop_lease,   ///< Longer than the lease of a head.
@@ -29,7 +30,7 @@ enum class fault_kind : std::uint8_t {
   full_disk,    ///< The checkpoints' disk is full.
   flip,         ///< A bit of the newest checkpoint flips; with one replica a server is then killed.
 };
-constexpr std::size_t fault_kinds = 12;
+constexpr std::size_t fault_kinds = 13;
 
 /// Returns "kill server" or "stop longer than a lease (0.8 s)", for people.
 std::string_view name_of(fault_kind kind);
@@ -43,6 +44,7 @@ struct plan_options {
   bool long_faults = true; ///< Include faults beyond the limit of death; they take long.
   std::uint32_t servers = 1;
   std::uint32_t workers = 1;
+  std::uint32_t actors = 0; ///< Actors of the program.
 };
 
 /// Returns the kinds that the options ask for.

@@ -47,7 +47,8 @@ std::string counts_text(const run_facts& run) {
   text += line("pushes applied", run.has_report ? number(run.applied) : "unknown");
   text += line("duplicates refused", run.has_report ? number(run.duplicates) : "unknown");
   text += line("members given up", std::to_string(run.count(event_kind::server_lost)
-                                                  + run.count(event_kind::worker_lost)));
+                                                  + run.count(event_kind::worker_lost)
+                                                  + run.count(event_kind::actor_lost)));
   text += line("members back", std::to_string(run.count(event_kind::member_rejoined)));
   text += line("coordinators back", std::to_string(run.count(event_kind::coordinator_back)));
   text += line("shards restored", std::to_string(restored(run)));

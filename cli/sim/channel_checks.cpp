@@ -67,7 +67,7 @@ void channel_world::check_lost(const member& who, program_lane& lane, const chan
 
 void channel_world::check_writable(const member& who, program_lane& lane) {
   require(lane.is_refused, "writable: no send was refused");
-  require(who.hub->ready(lane.end, lane.peer), "writable: a send would be refused again");
+  require(who.hub->ready(lane.end, lane.peer, now_), "writable: a send would be refused again");
   lane.is_refused = false;
   ++tally_.writable;
 }

@@ -259,7 +259,7 @@ bool channel_world::try_send(member& who, program_lane& lane) {
   std::memcpy(head.data(), &what, sizeof(what));
   const auto floats = pick(0, 5);
   const auto bytes = head.size() + 4 * floats;
-  const bool is_ready = who.hub->ready(lane.end, lane.peer);
+  const bool is_ready = who.hub->ready(lane.end, lane.peer, now_);
   const bool is_sent =
     who.hub->send(lane.end, lane.peer, std::move(head), {{nullptr, floats}}, now_, *who.effects);
   require(is_ready == is_sent, "ready: it does not say whether send() succeeds");

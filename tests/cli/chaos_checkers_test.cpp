@@ -109,6 +109,14 @@ TEST_CASE("with_two_replicas_nothing_is_rolled_back") {
   CHECK(verdict(check_durability, run) == check_outcome::violated);
 }
 
+TEST_CASE("an_actor_is_lost_only_after_a_fault_of_its_own") {
+  auto run = good_run();
+  say(run, 5.0, R"("event":"actor_lost","member":"actor 1","reason":"process ended")");
+  CHECK(verdict(check_evictions, run) == check_outcome::violated);
+  fault(run, fault_kind::kill_worker, {role::actor, 1}, 4.9, 4.9);
+  CHECK(verdict(check_evictions, run) == check_outcome::holds);
+}
+
 TEST_CASE("where_faults_overlap_only_the_rest_of_the_run_is_judged") {
   auto run = good_run();
   run.faults[1].overlaps = true; // Lasts from 3.0 to 4.2 s, when all members were seen active.

@@ -22,7 +22,8 @@ plan_options everything(std::uint64_t seed = 7) {
           .full_disk = true,
           .flip = true,
           .servers = 3,
-          .workers = 4};
+          .workers = 4,
+          .actors = 2};
 }
 
 std::vector<planned_fault> first(std::size_t count, const plan_options& options) {
@@ -100,8 +101,9 @@ TEST_CASE("everyone_is_a_victim_and_nobody_else") {
   CHECK(victims[kill_server]
         == std::set<process_name>{{role::server, 0}, {role::server, 1}, {role::server, 2}});
   CHECK(victims[kill_worker].size() == 4);
+  CHECK(victims[kill_actor] == std::set<process_name>{{role::actor, 0}, {role::actor, 1}});
   CHECK(victims[kill_coordinator] == std::set<process_name>{{role::coordinator, 0}});
-  CHECK(victims[stop_silence].size() == 3 + 4 + 1);
+  CHECK(victims[stop_silence].size() == 3 + 4 + 2 + 1);
   CHECK(victims[cut_in] == victims[kill_server]); // Cuts hit hosts; only servers have one.
 }
 

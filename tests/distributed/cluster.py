@@ -25,13 +25,13 @@ import time
 import unittest
 import uuid
 
-ROLES = ("coordinator", "server", "worker")
+ROLES = ("coordinator", "server", "worker", "launcher", "actor")
 SKIPPED = 77
 HANGS = 120  # Seconds after which a run hangs; on a busy machine, most take a quarter of it.
 MARK = "TROUPE_TEST"  # All processes of a run inherit its value, which identifies them.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Kinds of events: a process ended or was given up; a shard lost updates.
-LOSSES = ("process_ended", "server_lost", "worker_lost")
+LOSSES = ("process_ended", "server_lost", "worker_lost", "actor_lost")
 ROLLBACKS = ("shard_restarted", "shard_restored")
 # Where tests of devices compute; cuda:all, for example, names real ones.
 DEVICE = os.environ.get("TROUPE_TEST_DEVICE", "emulated")

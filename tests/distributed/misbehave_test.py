@@ -16,7 +16,8 @@ import typing
 
 import cluster
 
-PLACES = ("trainer", "evaluator", "push", "stage", "keeper", "function", "describe")
+PLACES = ("trainer", "evaluator", "push", "stage", "keeper", "function", "describe", "actor",
+          "take")
 IN_LAUNCHER = ("evaluator", "evaluator-make", "describe")  # Also where members are processes.
 ACTS = ("throw", "throw-empty", "throw-42", "nan", "exit-0", "exit-3", "exit-4", "abort", "assert",
         "segv", "stdout")
@@ -28,6 +29,9 @@ BESIDE = {"trainer-make": ("throw-empty", "exit-0", "segv"),
           "keeper-read": ("throw-empty", "exit-0", "segv", "nan"),
           "keeper-save": ("throw-empty", "exit-0", "segv"),
           "describe-child": ("throw-empty", "exit-0", "segv"),
+          "actor-make": ("throw-empty", "exit-0", "segv"),
+          "actor-stop": ("throw-empty", "exit-0", "segv", "never"),
+          "port-make": ("throw-empty", "exit-0", "segv"),
           "loss": ("nan",)}
 # A program of its own mode, and two in which another program's main calls run().
 MODES = {"processes": (), "threads": ("--threads",), "simulate": ("--simulate",),
@@ -35,7 +39,8 @@ MODES = {"processes": (), "threads": ("--threads",), "simulate": ("--simulate",)
          "run() in virtual time": ("inside", "simulation")}
 # Without --long only these run.
 PLAIN = {("trainer", "throw-empty"), ("evaluator", "exit-0"), ("push", "throw-42"),
-         ("stage", "nan"), ("keeper", "assert"), ("function", "nan"), ("describe", "throw-empty")}
+         ("stage", "nan"), ("keeper", "assert"), ("function", "nan"), ("describe", "throw-empty"),
+         ("actor", "assert"), ("take", "throw-42"), ("port-make", "throw-empty")}
 PLAIN_STOPS = {("nowhere", "simulate", 1), ("trainer", "threads", 2)}
 HANG_S = 40  # A cell that has not ended by then hangs.
 NAMED_S = 15  # A callback that does not return is named by then.
@@ -58,7 +63,9 @@ class Cell(typing.NamedTuple):
                  *MODES[self.mode]]
         if self.mode == "processes":
             words += ["--run-dir", home / "run"]
-        if self.how == "nothing":
+        # A job may be done before the restart rules give up a process that ends again and again.
+        goes_on = self.where in ("actor", "actor-make", "take") and self.how in STATUSES
+        if self.how == "nothing" or goes_on and self.mode == "processes":
             words += ["--samples", 10_000_000]
         return words
 
@@ -125,6 +132,8 @@ TEXTS = {"throw": "made to fail", "throw-empty": "std::runtime_error without a t
          "throw-42": r"\bint\b"}
 # How the line of a failure calls each place.
 CALLED = {"trainer": "worker [01]", "trainer-make": "worker [01]", "describe-child": "worker [01]",
+          "port-make": "worker [01]", "take": "worker [01]", "actor": "actor 0",
+          "actor-make": "actor 0", "actor-stop": "actor 0",
           "push": "worker [01]", "stage": "stage 'stage'", "function": "function 'add'",
           "keeper": r"the keeper of 'sums' failed in apply\(\)",
           "keeper-read": r"the keeper of 'sums' failed in read\(\)",
@@ -133,6 +142,8 @@ CALLED = {"trainer": "worker [01]", "trainer-make": "worker [01]", "describe-chi
           "evaluator-make": "evaluat", "describe": "misbehave: "}
 # How the line about a call that does not return, or that ends the process, calls each place.
 CALLS = {"trainer": "worker [01].* trainer", "trainer-make": "worker [01].* trainer",
+         "port-make": "worker [01].* trainer", "take": ".*port 'came'", "actor": "senders:0's actor",
+         "actor-make": "senders:0's actor", "actor-stop": "senders:0's actor",
          "push": "worker [01].* push function 'push'", "stage": "stage 'stage'",
          "function": "server function 'add'", "evaluator": "evaluator 'check'",
          "evaluator-make": "evaluator 'check'", "describe": r"describe\(\)",
@@ -146,6 +157,7 @@ NAN = {"trainer": Right((1,), "worker [01].*training diverged"),
        "keeper-read": Right((1,), CALLED["keeper-read"] + ": .*not finite"),
        "function": Right((1,), "function 'add' gave a value that is not finite"),
        "describe": Right((1, 2), "(?i)learning.rate|--lr"),
+       "actor": Right((0,), DONE), "take": Right((0,), DONE),
        "evaluator": Right((0,), DONE), "loss": Right((0,), DONE)}
 
 
@@ -153,8 +165,11 @@ def right_of_end(cell):
     """Returns the right outcome of a cell whose code ends its process."""
     status = STATUSES[cell.how]
     told = "Assertion .*made to fail" if cell.how == "assert" else ""
+    if cell.mode == "processes" and cell.where == "actor-stop":  # The batches are applied.
+        return Right((0,), DONE)
     if cell.mode == "processes" and cell.where not in IN_LAUNCHER:
-        member = "server [01]" if cell.where.startswith(("keeper", "function")) else "worker [01]"
+        member = ("server [01]" if cell.where.startswith(("keeper", "function")) else
+                  "actor 0" if cell.where.startswith("actor") else "worker [01]")
         how = f"exit status {status}" if status >= 0 else f"signal {-status}"
         return Right((1,), f"{member} ended .*{how}.*{told}")
     if status >= 0 and not cell.is_inside():
@@ -280,6 +295,12 @@ class Places(Cells):
 
     def test_describe(self):
         self.check_places("describe", "describe-child")
+
+    def test_actor(self):
+        self.check_places("actor", "actor-make", "actor-stop")
+
+    def test_port(self):
+        self.check_places("take", "port-make")
 
 
 class Processes(Places, cluster.ClusterTest):

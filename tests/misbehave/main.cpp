@@ -12,6 +12,7 @@
 #include "actors/graph/run.hpp"
 #include "actors/protocol/worker/stage.hpp"
 #include "tests/misbehave/acts.hpp"
+#include "troupe/own_actors.hpp"
 #include "troupe/troupe.hpp"
 
 #include "fmt/core.h"
@@ -55,9 +56,10 @@ settings chosen; // A server function has no other way to it.
 /// Places that are called for each batch, which misbehave after some calls; others do at once.
 const std::vector<std::string> often{"trainer", "loss",        "push",    "stage",
                                      "keeper",  "keeper-read", "function"};
-const std::vector<std::string> seldom{"nowhere",        "describe",    "describe-child",
-                                      "trainer-make",   "trainer-end", "evaluator",
-                                      "evaluator-make", "keeper-make", "keeper-save"};
+const std::vector<std::string> seldom{"nowhere",     "describe",  "describe-child", "trainer-make",
+                                      "trainer-end", "evaluator", "evaluator-make", "keeper-make",
+                                      "keeper-save", "actor",     "actor-make",     "actor-stop",
+                                      "take",        "port-make"};
 
 std::vector<std::string> places() {
   auto all = seldom;
@@ -89,6 +91,41 @@ public:
       gradients[0][0] = nan;
     return at("loss") ? nan : 0.0;
   }
+};
+
+/// Sends numbers to the trainers that count.
+class number_sender final : public troupe::own_actor {
+public:
+  number_sender() { at("actor-make"); }
+
+  void tick(troupe::time_point) override {
+    at("actor");
+    for (std::uint32_t to = 0; to < sent.peers(); ++to)
+      if (sent.send({1, {}}, to))
+        where().notes.count("sent");
+  }
+  void stop() override { at("actor-stop"); }
+
+  troupe::out<std::uint32_t> sent{"sent"};
+};
+
+/// A trainer with a port.
+class taking_trainer final : public troupe::trainer {
+public:
+  taking_trainer() {
+    at("port-make");
+    came.take = [](troupe::parcel<std::uint32_t>&&) { at("take"); };
+  }
+
+  double gradient(const troupe::batch& work, troupe::const_tensors values,
+                  troupe::mutable_tensors gradients) override {
+    return counting_.gradient(work, values, gradients);
+  }
+
+  troupe::in<std::uint32_t> came{"came"};
+
+private:
+  counting_trainer counting_;
 };
 
 class sum_evaluator final : public troupe::evaluator {
@@ -178,8 +215,15 @@ troupe::graph describe(const troupe::run_options& options) {
   if (at("describe"))
     store.tables().front().optimizer.learning_rate = nan;
   auto sums = g.add("sums", std::move(store));
+  const bool has_actors =
+    chosen.where.starts_with("actor") || chosen.where == "take" || chosen.where == "port-make";
   auto counters =
-    g.add("counters", options.workers_of(chosen.samples, std::make_unique<counting_trainer>));
+    g.add("counters", has_actors
+                        ? options.workers_of(chosen.samples, std::make_unique<taking_trainer>)
+                        : options.workers_of(chosen.samples, std::make_unique<counting_trainer>));
+  if (has_actors)
+    g.join(g.add("senders", troupe::actors<number_sender>{}), &number_sender::sent, counters,
+           &taking_trainer::came);
   troupe::stage_list path;
   if (chosen.where == "push")
     path.push_back(

@@ -38,8 +38,10 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"checkpoint_directory", escape_bytes(what.members.checkpoints.string())},
     {"fields", fields},
     {"resume", what.members.resume},
-    {"nodes", what.members.nodes},
+    {"nodes", nlohmann::json::array()},
   };
+  for (const auto& each : what.members.nodes)
+    document["nodes"].push_back({each.node, each.process, each.first});
   if (what.coordinator.port != 0)
     document["coordinator"] = to_string(what.coordinator);
   return write_outputs({{path_in(run_directory), document.dump(), 0600}});
@@ -81,7 +83,8 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
         return damaged;
     }
     what.members.resume = document.at("resume");
-    what.members.nodes = document.at("nodes").get<node_roles>();
+    for (const auto& each : document.at("nodes"))
+      what.members.nodes.push_back({each.at(0), each.at(1), each.at(2)});
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return damaged;

@@ -177,6 +177,8 @@ private:
   }
 
   void follow_main_host(const job_spec& job) {
+    if (auto differs = graph_difference(job, job_); !differs.empty())
+      required({errc::invalid_argument, std::move(differs)});
     if (const auto line = overruled(options_, job_, job); !line.empty())
       take(notice{.text = line});
     for (const auto& line : storage::option_differences(job, job_, "the main host's job"))

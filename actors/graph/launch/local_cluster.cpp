@@ -1,5 +1,6 @@
 #include "actors/graph/launch/local_cluster.hpp"
 
+#include "actors/graph/launch/local_lanes.hpp"
 #include "actors/graph/launch/play.hpp"
 #include "actors/roles/server/expander_actor.hpp"
 #include "base/system/draw_random.hpp"
@@ -55,7 +56,7 @@ private:
 
 } // namespace
 
-// start() plays the members of each role that launchers start, but actors: no plan has them yet.
+// start() plays the members of each role that launchers start.
 static_assert(role_max == role::actor);
 
 result<local_cluster> local_cluster::start(caf::actor_system& system, const plan& what,
@@ -98,6 +99,19 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   made.client_ = [as = plans.of(identity(role::worker, 0)), of_client] {
     return spawn_client(as, of_client);
   };
+  // A graph without actors and channels makes no lanes: its simulation draws the same times as ever.
+  const bool has_lanes = !what.actor_nodes.empty() || !what.channels.empty();
+  const auto lanes = has_lanes ? std::make_shared<local_lanes>(system, simulated) : nullptr;
+  around.lanes_of = [&system, tell, lanes](const member_id& who, bool is_reached) -> lane_options {
+    return {.carry =
+              [&system, lanes, who](const auto& room, port_surroundings ports) {
+                auto owner = spawn_channels(system, room, lanes->network_of(who), std::move(ports));
+                lanes->serve(who, caf::actor_cast<detail::link_owner>(owner));
+                return caf::actor_cast<listener_sink>(owner);
+              },
+            .address = is_reached ? std::string{own_process_address} : "",
+            .waits = notices_of(to_string(process_of(who)), tell)};
+  };
   if (what.compression) // As a server's process unpacks what links bring.
     around.to_servers = [servers, simulated, job, &system](const member_address& to) -> kv {
       const kv there = spawn_expander(system, job, servers->at(to.member.index));
@@ -106,6 +120,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   const auto per_process = plans.fields.at(role::worker).workers.per_process;
   for (std::uint32_t i = 0; i < job.workers + job.backup_workers; i += per_process)
     made.take(*play(plans.of(identity(role::worker, i)), around));
+  for (std::uint32_t i = 0; i < job.actors; ++i)
+    made.take(*play(plans.of(identity(role::actor, i)), around));
   made.take(*std::move(leader));
   return made;
 }

@@ -8,10 +8,8 @@ namespace troupe {
 
 member_plan member_plans::of(const member_id& process) const {
   const auto& own = fields.at(process.role);
-  std::string name;
-  for (const auto& [node, played_by] : nodes)
-    if (name.empty() && played_by == traits_of(process.role).process)
-      name = fmt::format("{}:{}", node, process.index);
+  const auto* const node = node_of(nodes, process_of(process));
+  auto name = node == nullptr ? "" : fmt::format("{}:{}", node->node, process.index - node->first);
   return {.members = members_of(own, process),
           .node = std::move(name),
           .job = job,

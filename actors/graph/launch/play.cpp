@@ -4,6 +4,7 @@
 #include "actors/graph/options/recording.hpp"
 #include "actors/graph/options/straggler_rules.hpp"
 #include "actors/protocol/worker/fault_stage.hpp"
+#include "actors/roles/actor/own_actor_member.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
@@ -122,6 +123,54 @@ worker_path build_path(const member_plan& what, const surroundings& in, store_cl
   return path;
 }
 
+/// Returns the room of a member's ports, and its links. Without ports it has no room.
+lane_options lanes_of(const member_id& who, const std::string& node, const surroundings& in) {
+  std::vector<channel_end> ends;
+  for (auto& each : channels_of(*in.graph, who))
+    ends.push_back(std::move(each.end));
+  if (ends.empty() && who.role == role::worker)
+    return {};
+  const bool is_reached =
+    std::ranges::any_of(ends, [](const channel_end& each) { return !each.sends; });
+  auto lanes = in.lanes_of(who, is_reached);
+  lanes.node = node;
+  lanes.room = std::make_shared<port_room>(who, std::move(ends));
+  return lanes;
+}
+
+/// Connects the ports of a program's object with the room of its member.
+void bind(const member_ports& found, port_room& room) {
+  for (std::size_t i = 0; i < found.joined.size(); ++i)
+    room.bind(i, *found.joined[i]);
+  for (auto* const each : found.pulls)
+    room.bind_pulls(*each);
+}
+
+played play_actor(const member_plan& what, const surroundings& in) {
+  assert(in.graph != nullptr);
+  const auto& graph = *in.graph;
+  const auto& node = node_of_actor(graph, what.self().index);
+  played made;
+  store_client store;
+  if (node.has_store) {
+    store = spawn_client(what, in);
+    made.path.push_back(untyped(store.values));
+  }
+  own_actor_options how{.self = what.self(), .job = what.job, .host = machine_name()};
+  how.ports = lanes_of(what.self(), node.name, in);
+  how.notes = std::make_shared<program_notes>(in.log);
+  how.make = [&graph, index = what.self().index, notes = how.notes](port_room& room) {
+    auto [own, ports] = make_actor(graph, index, notes.get());
+    bind(ports, room);
+    return std::move(own);
+  };
+  how.works = in.works;
+  how.own_thread = !in.simulated;
+  made.members.push_back(untyped(spawn_own_actor(in.system, std::move(how), std::move(store),
+                                                 in.connector_of(what.self()))));
+  return made;
+}
+
 played play_workers(const member_plan& what, const surroundings& in) {
   assert(in.graph != nullptr);
   auto store = spawn_client(what, in);
@@ -138,9 +187,11 @@ played play_workers(const member_plan& what, const surroundings& in) {
       how.reduced = [tally = path.tally, index = who.index, is_first](worker_counters& counters) {
         count(*tally, index, is_first, counters);
       };
+    how.ports = lanes_of(who, in.graph->workers_name, in);
+    const auto take = [room = how.ports.room](const member_ports& found) { bind(found, *room); };
     made.members.push_back(untyped(spawn_worker(
-      in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes), path.store,
-      in.connector_of(who))));
+      in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes, take),
+      path.store, in.connector_of(who))));
   }
   return made;
 }
@@ -152,7 +203,7 @@ result<played> play(const member_plan& what, const surroundings& in) {
   case role::coordinator: return play_coordinator(what, in);
   case role::server: return play_server(what, in);
   case role::worker: return play_workers(what, in);
-  case role::actor: // No plan has them yet.
+  case role::actor: return play_actor(what, in);
   case role::observer: break;
   }
   assert(false); // No launcher starts it.

@@ -6,6 +6,7 @@
 #include "actors/graph/launch/simulation.hpp"
 #include "actors/checkpointer.hpp"
 #include "actors/kv.hpp"
+#include "actors/lane_carrier.hpp"
 #include "actors/roles/coordinator/coordinator_actor.hpp"
 #include "actors/roles/server/hogwild.hpp"
 #include "actors/roles/server/server_actor.hpp"
@@ -29,7 +30,7 @@ namespace troupe {
 struct surroundings {
   caf::actor_system& system;
   /// The graph that this process made; null: its members call no code of the program but
-  /// `functions`. Borrowed until play() returns.
+  /// `functions`. It outlives the members.
   const plan* graph = nullptr;
   server_functions functions{};
   given_values given{}; ///< The first values of tables, where this process read them.
@@ -46,6 +47,8 @@ struct surroundings {
   std::string address{own_process_address};
   std::function<replica_sink(const member_address&)> to_replicas{};
   server_connector to_servers{};
+  /// Returns the links of a member's lanes, without a room. `is_reached`: a channel leads to it.
+  std::function<lane_options(const member_id&, bool is_reached)> lanes_of{};
   std::shared_ptr<shared_tables> shared{}; ///< The memory of a job that has one for all workers.
 
   /// Opens the coordinator's store; null: that beside the checkpoints.

@@ -38,7 +38,7 @@ public:
     auto place = required(choose_place(setup.what, setup.tell));
     cluster_ = std::move(place.cluster);
     listener_ = place.listener;
-    required(check_addresses(certificates_, options_, cluster_));
+    required(check_addresses(certificates_, setup.what, cluster_));
     required(write_cluster_file(options_.run_directory, cluster_));
     begin();
   }
@@ -78,8 +78,12 @@ public:
         add(who, what_.workers_name, options_.workers.on_death, std::move(workers));
         break;
       }
+      case role::actor: {
+        const auto& node = node_of_actor(what_, who.index);
+        add(who, node.name, node.what.on_death);
+        break;
+      }
       case role::coordinator:
-      case role::actor:
       case role::observer: assert(false); // No node has them.
       }
   }

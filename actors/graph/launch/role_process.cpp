@@ -32,6 +32,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -111,15 +112,37 @@ struct child_process {
         how(std::move(transport)), own_system(make_actor_system()), system(*own_system.system),
         links(system, as, log, how, limits_of(plan), waits) {}
 
-  /// Returns the way of a member of this process: a link to the coordinator is for one member.
-  coordinator_connector connector_of(const member_id& who) {
+  /// Returns the links of a member of this process: a link to the coordinator is for one member.
+  process_links& links_of(const member_id& who) {
     if (who == mine.self())
-      return coordinator_over(links);
-    auto beside = as;
-    beside.from = who;
-    others.push_back(
-      std::make_unique<process_links>(system, beside, log, how, send_limits{}, waits));
-    return coordinator_over(*others.back());
+      return links;
+    auto& its = others[who];
+    if (!its) {
+      auto beside = as;
+      beside.from = who;
+      its = std::make_unique<process_links>(system, beside, log, how, send_limits{}, waits);
+    }
+    return *its;
+  }
+  coordinator_connector connector_of(const member_id& who) {
+    return coordinator_over(links_of(who));
+  }
+  /// Returns the links of the lanes of a member of this process.
+  lane_options lanes_of(const member_id& who, bool is_reached, const std::string& host) {
+    auto& its = links_of(who);
+    lane_options made{.waits = waits, .log = log};
+    made.carry = [this, &its](const auto& room, port_surroundings around) {
+      auto owner = spawn_channels(system, room, its.lanes(), std::move(around));
+      its.serve_lanes(caf::actor_cast<detail::link_owner>(owner));
+      return caf::actor_cast<listener_sink>(owner);
+    };
+    if (!is_reached)
+      return made;
+    const auto listening = its.listen({host, 0}, mine.fields.ports);
+    if (!listening)
+      voice.give_up(listening.error().text);
+    made.address = to_string(*listening);
+    return made;
   }
   coordinator_connector coordinator_over(const process_links& over) const {
     return over.to_coordinator(coordinator_at,
@@ -164,7 +187,7 @@ struct child_process {
   own_actor_system own_system;
   caf::actor_system& system;
   process_links links;
-  std::vector<std::unique_ptr<process_links>> others;
+  std::map<member_id, std::unique_ptr<process_links>> others;
 };
 
 /// Opens the coordinator's store in etcd. Blocks until the process is to lead.
@@ -197,8 +220,8 @@ std::string listen(child_process& self, const child_identity& who, const std::st
   const auto& row = traits_of(who.self.role);
   if (row.listens != listening::always)
     return {};
-  auto listening =
-    row.leads_job ? self.links.listen_on(who.inherited) : self.links.listen({host, 0});
+  auto listening = row.leads_job ? self.links.listen_on(who.inherited)
+                                 : self.links.listen({host, 0}, self.mine.fields.ports);
   if (!listening)
     self.voice.give_up(listening.error().text);
   return to_string(*listening);
@@ -220,6 +243,10 @@ void play_here(child_process& self, const child_identity& who, const cluster_fil
     .connector_of = [&self](const member_id& member) { return self.connector_of(member); },
     .to_replicas = self.links.to_replicas(),
     .to_servers = self.links.to_servers(),
+    .lanes_of =
+      [&self, &places](const member_id& member, bool is_reached) {
+        return self.lanes_of(member, is_reached, places.listen_host);
+      },
     .window_wait = [&self] { return self.links.window_wait(); },
     .traffic = [&self] { return self.links.traffic(); }};
   if (mine.fields.etcd)
@@ -287,7 +314,8 @@ int run_child(const child_identity& who, const run_options& options,
     voice.give_up(has.error().text);
   voice.log()(log_level::info, start_text(mine.node));
   const bool is_worker = who.self.role == role::worker;
-  const bool has_graph = is_worker || (who.self.role == role::server && job.own_store);
+  const bool has_graph =
+    is_worker || who.self.role == role::actor || (who.self.role == role::server && job.own_store);
   const bool has_function = std::ranges::any_of(
     job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
   if (has_graph || has_function) // Other processes call no code of the program.

@@ -279,7 +279,7 @@ result<prepared_place> choose_place(const plan& what, const notice_sink& tell) {
     return made;
   }
   const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});
-  const auto listener = make_listener(where);
+  const auto listener = make_listener(where, options.ports);
   if (!listener)
     return listener.error();
   auto chosen = local_endpoint(*listener);
@@ -350,7 +350,7 @@ result<void> check_run(const plan& what) {
     if (auto way = route_to(*options.join); !way)
       return way.error();
   } else if (options.listen) {
-    const auto listener = make_listener(*options.listen);
+    const auto listener = make_listener(*options.listen, options.ports);
     if (!listener)
       return listener.error();
     close(*listener);
@@ -385,7 +385,15 @@ std::size_t arena_bytes_of(const job_spec& job) {
 result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
   if (!options.tls_directory)
     return std::shared_ptr<const tls_context>{};
-  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
+  const auto files = tls_files_in(*options.tls_directory, who);
+  auto loaded = tls_context::load(files, who);
+  std::error_code none;
+  if (loaded || std::filesystem::exists(files.certificate, none)
+      || !std::filesystem::exists(files.authority, none))
+    return loaded;
+  return failure{loaded.error().code, loaded.error().text + ": this host has members of the role "
+                                        + std::string{traits_of(who).name}
+                                        + ", so make it with troupe certs"};
 }
 
 result<certificates> load_certificates(const run_options& options) {
@@ -401,11 +409,20 @@ result<certificates> load_certificates(const run_options& options) {
   return all;
 }
 
-result<void> check_addresses(const certificates& loaded, const run_options& options,
+/// Returns whether members of the role open a port in this job.
+static bool listens(const plan& what, role who) {
+  const auto when = traits_of(who).listens;
+  return when == listening::always
+         || (when == listening::when_joined
+             && std::ranges::any_of(what.channels,
+                                    [&](const auto& each) { return each.to.as == who; }));
+}
+
+result<void> check_addresses(const certificates& loaded, const plan& what,
                              const cluster_file& cluster) {
-  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+  const auto& address = what.options.join ? cluster.listen_host : cluster.coordinator.host;
   for (const auto& [who, certificate] : loaded) {
-    if (traits_of(who).listens != listening::always)
+    if (!listens(what, who))
       continue;
     if (auto fits = certificate->check_address(address); !fits)
       return fits;

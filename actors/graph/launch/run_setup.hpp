@@ -80,7 +80,7 @@ result<certificates> load_certificates(const run_options& options);
 
 /// Checks that the certificates are valid at the addresses where processes of this host listen.
 /// Errors: those of tls_context.
-result<void> check_addresses(const certificates& loaded, const run_options& options,
+result<void> check_addresses(const certificates& loaded, const plan& what,
                              const cluster_file& cluster);
 
 } // namespace troupe

@@ -118,8 +118,10 @@ drawn_time simulation::step_times(std::chrono::nanoseconds longer) {
   return between(step_min + longer, step_max + longer);
 }
 
+drawn_time simulation::line_times() { return between(line_min, line_max); }
+
 kv simulation::line_to(const kv& server) {
-  return system_->spawn(run_line, server, between(line_min, line_max));
+  return system_->spawn(run_line, server, line_times());
 }
 
 } // namespace troupe

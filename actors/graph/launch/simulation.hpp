@@ -40,6 +40,8 @@ public:
 
   /// Returns the step times of one more worker, each `longer` than usual.
   drawn_time step_times(std::chrono::nanoseconds longer);
+  /// Returns the times of messages of further lines.
+  drawn_time line_times();
   /// Returns one more line to that server.
   kv line_to(const kv& server);
 

@@ -2,6 +2,7 @@
 // fields of a node are those that the command line can set (run_options::store and the like).
 #pragma once
 
+#include "actors/graph/nodes/actors.hpp"
 #include "actors/protocol/session/supervision.hpp"
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -111,6 +113,39 @@ private:
 
 // -- sources --
 
+/// A class that is known only to those who made this object, for questions at run time.
+class made_type {
+public:
+  made_type() = default;
+  template <class Type>
+  static made_type of() {
+    made_type made;
+    made.type_ = &typeid(Type);
+    made.throw_pointer_ = [] { throw static_cast<Type*>(nullptr); };
+    return made;
+  }
+
+  /// Returns whether the class is known.
+  explicit operator bool() const { return type_ != nullptr; }
+  /// Requires: it is known.
+  const std::type_info& type() const { return *type_; }
+  /// Returns whether it is `Base`, or derives from it. Requires: it is known.
+  template <class Base>
+  bool is() const {
+    try { // Handlers are what C++ has to ask this at run time without an object.
+      throw_pointer_();
+    } catch (const Base*) {
+      return true;
+    } catch (...) {
+    }
+    return false;
+  }
+
+private:
+  const std::type_info* type_ = nullptr;
+  void (*throw_pointer_)() = nullptr;
+};
+
 /// Makes trainers. It is made of any callable that returns a unique_ptr of a trainer, and takes
 /// either no argument or the number of the worker.
 class trainer_maker {
@@ -118,13 +153,18 @@ public:
   trainer_maker() = default;
   template <class Make>
   requires std::invocable<Make&> || std::invocable<Make&, std::uint32_t> trainer_maker(Make make) {
-    if constexpr (std::invocable<Make&, std::uint32_t>)
+    if constexpr (std::invocable<Make&, std::uint32_t>) {
+      note<std::invoke_result_t<Make&, std::uint32_t>>();
       make_ = std::move(make);
-    else
+    } else {
+      note<std::invoke_result_t<Make&>>();
       make_ = [make = std::move(make)](std::uint32_t) { return make(); };
+    }
   }
 
   explicit operator bool() const { return static_cast<bool>(make_); }
+  /// Returns the class of its trainers; unknown if the callable returns a unique_ptr<trainer>.
+  const made_type& makes() const { return makes_; }
   /// Returns the options of local_steps(), or null.
   const local_step_options* local() const { return local_ ? &*local_ : nullptr; }
   /// Returns the factory of one worker, of trainers without local steps.
@@ -135,6 +175,14 @@ public:
 private:
   friend trainer_maker local_steps(trainer_maker make, const local_step_options& options);
 
+  template <class Made>
+  void note() {
+    if constexpr (requires { typename Made::element_type; })
+      if constexpr (!std::is_same_v<typename Made::element_type, trainer>)
+        makes_ = made_type::of<typename Made::element_type>();
+  }
+
+  made_type makes_;
   std::function<std::unique_ptr<trainer>(std::uint32_t worker)> make_;
   std::optional<local_step_options> local_;
 };
@@ -177,6 +225,6 @@ struct evaluate {
 template <class Node>
 concept is_store = std::convertible_to<Node, any_store>;
 template <class Node>
-concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate>;
+concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate> || is_actors<Node>;
 
 } // namespace troupe

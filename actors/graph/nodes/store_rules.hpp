@@ -47,6 +47,7 @@ struct store_rules {
   std::string_view why_no_sync = {};        ///< The consistency is no choice.
   std::string_view why_not_frozen = {};     ///< It has no frozen tables.
   std::string_view why_no_values = {};      ///< No table begins with the values of a file.
+  std::string_view why_no_actors = {};      ///< The graph has no actors and no channels.
 
   // -- promises, for people --
   std::string (*text)(const plan& what);

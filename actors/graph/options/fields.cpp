@@ -114,10 +114,12 @@ rows traffic() {
      "Pull only the blocks of dense tables that changed since the last pull; costs each worker one "
      "more copy of the values",
      "", to(role::worker)},
-    {"--reads", text(at(&servers::reads), parse_read_target),
+    {"--reads",
+     text(at(&servers::reads), parse_read_target),
      "asp and bsp with --replicas: the servers that answer pulls; head: the first of each chain, "
      "in one request with a push; any: all replicas in turn, which relieves heads",
-     "", to(role::worker)},
+     "",
+     {role::worker, role::actor}},
     {"--verify-replicas", number(at(&servers::verify_replicas), 0, 1'000'000'000),
      "With --replicas: compare the values of replicas each N versions, and end the job if they "
      "differ; 0: never. Finds server functions that read more than their arguments",
@@ -156,6 +158,12 @@ rows hosts() {
     {"--join", text(at(&run_options::join), parse_endpoint),
      "ADDRESS:PORT of a job on another host; needs --here, the same data, and otherwise the same "
      "options as there; where --sync, --lr and the like differ, those there count"},
+    {"--ports",
+     text(at(&run_options::ports), parse_port_range),
+     "FIRST-LAST: ports at which the processes of this host listen, for a firewall (default: any). "
+     "The port of --listen is one more",
+     "",
+     {role::server, role::worker, role::actor}},
     {"--here", here_kind(),
      "Servers and workers that run on this host, by role or node, such as worker:2,server:1 or "
      "learners:2,model:1 (default: all)",

@@ -13,6 +13,7 @@
 #include "storage/etcd_address.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,10 +53,11 @@ struct run_options {
   // -- for nodes and stages, which describe() takes from here --
   troupe::servers servers;
   troupe::workers workers;
+  std::uint32_t actors = 0; ///< Of all nodes; lower() takes them from the graph.
   reduce reducer;
   compress codec;
-  consistency sync;         ///< Consistency of the tables of store().
-  optimizer_spec optimizer; ///< Optimiser of the tables of store().
+  consistency sync;                                    ///< Consistency of the tables of store().
+  optimizer_spec optimizer;                            ///< Optimiser of the tables of store().
   const store_rules* chosen_store = &rules_of_servers; ///< Of store(); see rules().
 
   // -- of the job --
@@ -84,6 +86,7 @@ struct run_options {
 
   std::optional<endpoint> listen;           ///< Where others may join; nullopt: loopback, any port.
   std::optional<endpoint> join;             ///< The coordinator on another host.
+  std::optional<port_range> ports;          ///< At which processes listen; nullopt: any.
   std::vector<process_name> here;           ///< Processes of this host; empty: all.
   std::optional<std::string> tls_directory; ///< Certificates; nullopt: no encryption.
   bool plaintext_on_network = false;        ///< Lets other hosts join without encryption.

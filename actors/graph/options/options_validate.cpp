@@ -73,7 +73,7 @@ bool is_joined(const run_options& x) { return x.join.has_value(); }
 constexpr std::array misfits{
   misfit{is_one_process, {"--no-key-cache", "has no links that bring keys"}},
   misfit{is_one_process, {"--push-memory", "sends no pushes that would need memory of their own"}},
-  misfit{is_one_process, {"--kill --listen --join --here", "is one process"}},
+  misfit{is_one_process, {"--kill --listen --join --here --ports", "is one process"}},
   misfit{is_one_process, {"--coordinator-store", "has no coordinator to lose"}},
   misfit{is_one_process, {"--tls", "has no links to encrypt"}},
   misfit{has_no_logs, {"--run-dir", "writes no logs"}},
@@ -209,7 +209,7 @@ std::uint32_t begun(const run_options& options, role which) {
   case role::coordinator: return options.standbys + 1;
   case role::server: return options.servers.count;
   case role::worker: return options.workers.count + options.workers.backups;
-  case role::actor:           // No graph has them yet.
+  case role::actor: return options.actors;
   case role::observer: break; // No option names it.
   }
   return 0;
@@ -220,9 +220,12 @@ result<void> check_processes(const run_options& options) {
   for (auto one = options.here.begin(); one != options.here.end(); ++one) {
     const auto& row = traits_of(one->role);
     // A host that joins may bring more servers and workers than the job began with.
-    const auto count = options.join ? row.members_max : begun(options, one->role);
+    const bool may_be_new = options.join && one->role != role::actor;
+    const auto count = may_be_new ? row.members_max : begun(options, one->role);
     if (row.leads_job)
       return wrong("--here: the job has no second coordinator");
+    if (count == 0)
+      return wrong("--here: the job has no " + std::string{row.process} + "s");
     if (one->index >= count)
       return wrong(
         fmt::format("--here: the job has no {}, only 0 to {}", to_string(*one), count - 1));
@@ -242,8 +245,12 @@ result<void> check_processes(const run_options& options) {
       continue;
     if (traits_of(who.role).leads_job)
       return wrong(fmt::format("--kill: the job has only coordinators 0 to {}", options.standbys));
-    return wrong(fmt::format("--kill: the job has only workers 0 to {} and servers 0 to {}",
-                             begun(options, role::worker) - 1, options.servers.count - 1));
+    auto present =
+      fmt::format("workers 0 to {}{} servers 0 to {}", begun(options, role::worker) - 1,
+                  options.actors == 0 ? " and" : ",", options.servers.count - 1);
+    if (options.actors > 0)
+      present += fmt::format(" and actors 0 to {}", options.actors - 1);
+    return wrong("--kill: the job has only " + present);
   }
   return {};
 }

@@ -338,10 +338,10 @@ void progress_display::finish() {
 }
 
 progress_display::screen_size progress_display::size() const {
-  winsize told{};
-  if (ioctl(fileno(out_), TIOCGWINSZ, &told) != 0 || told.ws_col == 0 || told.ws_row == 0)
+  winsize seen{};
+  if (ioctl(fileno(out_), TIOCGWINSZ, &seen) != 0 || seen.ws_col == 0 || seen.ws_row == 0)
     return {columns_default, rows_default};
-  return {told.ws_col, told.ws_row};
+  return {seen.ws_col, seen.ws_row};
 }
 
 /// Puts the cursor where the block begins. The new block overwrites the old one, to avoid flicker.

@@ -22,7 +22,7 @@ struct process_progress {
   bool dead = false;             ///< It died, and no newer incarnation has come yet.
   std::uint32_t starts = 1;      ///< Incarnations so far.
   std::string detail;            ///< "clock 1204", "version 5310".
-  double bytes_per_second = 0.0; ///< Values sent and received, before any compression.
+  double bytes_per_second = 0.0; ///< Values and parcels sent and received, uncompressed.
   std::uint64_t rss_bytes = 0;   ///< Peak resident memory.
   bool is_coordinator = false;
   std::string node = {}; ///< The node of the graph; empty: it has none.
@@ -40,7 +40,7 @@ struct progress_snapshot {
   std::optional<double> loss;    ///< Recent mean training loss.
   std::vector<measure> measures; ///< figures_of() the last evaluation.
   double samples_per_second = 0.0;
-  double bytes_per_second = 0.0; ///< All workers' bytes on links; without links: of values.
+  double bytes_per_second = 0.0; ///< All workers' requests on links; else values and parcels.
   double staleness_mean = 0.0;   ///< In versions.
   std::uint64_t staleness_max = 0;
   std::uint64_t checkpoint = 0; ///< Newest committed checkpoint; 0: none.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace troupe {
@@ -69,6 +70,21 @@ std::uint64_t samples_of(const job_spec& job, std::uint64_t batches) {
 
 bool is_over(job_phase phase) { return phase >= job_phase::finishing; }
 
+/// Returns what a process line says of its work.
+std::string detail_of(const member_status& status) {
+  if (status.member.role == role::actor)
+    return ""; // Its work has no clock.
+  return (traits_of(status.member.role).holds_values ? "version " : "clock ")
+         + std::to_string(status.clock);
+}
+
+json json_of(const port_counters& x) {
+  return {{"parcels", x.parcels},
+          {"bytes", x.bytes},
+          {"lost", x.lost},
+          {"longest_wait_seconds", static_cast<double>(x.longest_wait_us) * 1e-6}};
+}
+
 } // namespace
 
 // -- counters --
@@ -90,7 +106,20 @@ void run_statistics::accumulated<Counters>::set(const Counters& value) {
 std::uint64_t run_statistics::incarnation::activity() const {
   return worker.total(&worker_counters::bytes_sent) + worker.total(&worker_counters::bytes_received)
          + server.total(&server_counters::bytes_sent)
-         + server.total(&server_counters::bytes_received);
+         + server.total(&server_counters::bytes_received)
+         + std::accumulate(ports.begin(), ports.end(), std::uint64_t{0},
+                           [](auto sum, const auto& x) { return sum + x.second.bytes; });
+}
+
+/// Takes the counts of ports, which only grow. A coordinator that has just begun knows of none.
+void run_statistics::incarnation::set_ports(const std::vector<port_counters>& present) {
+  for (const auto& each : present) {
+    auto& mine = ports[each.port];
+    mine.port = each.port;
+    for (const auto count : {&port_counters::parcels, &port_counters::bytes, &port_counters::lost,
+                             &port_counters::longest_wait_us})
+      mine.*count = std::max(mine.*count, each.*count);
+  }
 }
 
 run_statistics::run_statistics(const job_spec& job, node_roles nodes)
@@ -173,6 +202,10 @@ void run_statistics::account(const member_status& status) {
   x.status = status;
   x.worker.set(status.worker);
   x.server.set(status.server);
+  x.set_ports(status.worker.ports);
+  x.set_ports(status.actor.ports);
+  if (!status.actor.notes.empty())
+    x.actor_notes = status.actor.notes;
   if (status.state == member_state::active && !x.first_active)
     x.first_active = {status.clock, x.server.total(&server_counters::applied)};
 }
@@ -195,8 +228,9 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
     return;
   const incarnation& x = incarnations_.at(status.member);
   const bool is_working =
-    status.member.role == role::worker
-      ? x.worker.total(&worker_counters::pushes_acknowledged) > 0
+    status.member.role == role::worker ? x.worker.total(&worker_counters::pushes_acknowledged) > 0
+    : status.member.role == role::actor
+      ? true
       : x.first_active
           && (status.clock > x.first_active->first
               || x.server.total(&server_counters::applied) > x.first_active->second);
@@ -358,7 +392,8 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
       continue;
     process_progress line;
     line.name = key_of(key);
-    line.node = node_of(key.role);
+    if (const auto* const node = node_of(nodes_, {key.role, key.index}))
+      line.node = node->node;
     line.dead = owner.dead;
     line.is_coordinator = traits_of(key.role).leads_job;
     line.starts = owner.starts;
@@ -367,8 +402,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     if (present != incarnations_.end()) {
       const member_status& status = present->second.status;
       line.state = status.state;
-      line.detail =
-        (traits_of(key.role).holds_values ? "version " : "clock ") + std::to_string(status.clock);
+      line.detail = detail_of(status);
     }
     if (any_rate) {
       const auto from = rates_.front().process_bytes.find(key);
@@ -380,13 +414,6 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     all.processes.push_back(std::move(line));
   }
   return all;
-}
-
-/// Returns the first node whose processes have this role; empty: there is none.
-std::string run_statistics::node_of(role as) const {
-  const auto found =
-    std::ranges::find(nodes_, traits_of(as).process, &node_roles::value_type::second);
-  return found == nodes_.end() ? "" : found->first;
 }
 
 namespace {
@@ -468,9 +495,15 @@ void run_statistics::put_sums(json& all) const {
                      {"sums", total(&worker_counters::sums)},
                      {"device_sums", total(&worker_counters::device_sums)},
                      {"left_out", left_out}};
-  // Times of all workers together: without a batch to compute; with requests before a full link.
+  // Times of all workers together: without a batch to compute; with requests before a full link;
+  // with a batch whose trainer waits for a parcel.
   all["idle_seconds"] = static_cast<double>(total(&worker_counters::wait_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&worker_counters::window_wait_us)) * 1e-6;
+  all["channel_wait_seconds"] =
+    static_cast<double>(total(&worker_counters::channel_wait_us)) * 1e-6;
+  all["ports"] = json::object();
+  for (const auto& [name, sum] : ports())
+    all["ports"][name] = json_of(sum);
 
   all["request_ms"] = times_of(merged(&incarnation::worker, &worker_counters::request_times));
 }
@@ -485,7 +518,21 @@ std::map<std::string, std::uint64_t> run_statistics::notes(bool lines) const {
   for (const auto& [member, x] : incarnations_) {
     std::ranges::for_each(x.worker.last.notes, add);
     std::ranges::for_each(x.server.last.notes, add);
+    std::ranges::for_each(x.actor_notes, add);
   }
+  return sums;
+}
+
+std::map<std::string, port_counters> run_statistics::ports() const {
+  std::map<std::string, port_counters> sums;
+  for (const auto& [member, x] : incarnations_)
+    for (const auto& [name, mine] : x.ports) {
+      auto& sum = sums[name];
+      sum.parcels += mine.parcels;
+      sum.bytes += mine.bytes;
+      sum.lost += mine.lost;
+      sum.longest_wait_us = std::max(sum.longest_wait_us, mine.longest_wait_us);
+    }
   return sums;
 }
 
@@ -495,8 +542,8 @@ std::string run_statistics::to_json(const std::string& command) const {
   json all;
   all["command"] = printable(command, command.size());
   all["nodes"] = json::object();
-  for (const auto& [node, as] : nodes_)
-    all["nodes"][node] = as;
+  for (const auto& each : nodes_)
+    all["nodes"][each.node] = each.process;
   const bool has_servers = sync_without_servers_.empty();
   all["sync"] = has_servers ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
                             : sync_without_servers_;

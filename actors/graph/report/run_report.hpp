@@ -80,14 +80,15 @@ public:
   void resident_memory(const std::string& name, std::uint64_t bytes_max);
 
   /// Returns all deaths. A death of a worker or server is recovered when a newer incarnation is
-  /// active and has made progress: a worker had a push acknowledged, a server's version moved on.
+  /// active and has made progress: a worker had a push acknowledged, a server's version moved on. A
+  /// death of an actor is recovered when a newer incarnation has reported.
   /// If no work was left, the end of training with the incarnation active counts.
   const std::vector<recovery>& recoveries() const { return recoveries_; }
 
   progress_snapshot snapshot(time_point now) const;
   std::optional<evaluation_result> last_evaluation() const;
 
-  /// Returns the counts of trainers, stages and keepers, by name.
+  /// Returns the counts of trainers, stages, keepers and actors, by name.
   std::map<std::string, std::uint64_t> counts() const;
 
   /// Returns the report; docs/reference/report.md has its keys.
@@ -109,8 +110,11 @@ private:
     member_status status;
     accumulated<worker_counters> worker;
     accumulated<server_counters> server;
+    std::map<std::string, port_counters> ports; ///< Of a worker or an actor.
+    std::vector<program_note> actor_notes;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
     std::uint64_t activity() const;
+    void set_ports(const std::vector<port_counters>& present);
   };
   struct process {
     incarnation_id present;
@@ -146,7 +150,8 @@ private:
   const loss_point* last_with(std::optional<Value> loss_point::*which) const;
   void put_sums(nlohmann::ordered_json& all) const;
   std::map<std::string, std::uint64_t> notes(bool lines) const;
-  std::string node_of(role as) const;
+  /// Returns the counts of each port, summed over the members of its node.
+  std::map<std::string, port_counters> ports() const;
 
   job_spec job_;
   node_roles nodes_;

@@ -21,7 +21,7 @@ constexpr std::array refused{
   refused_options{"--staleness-lr --backup-workers --stragglers --straggler-time-scale --slow",
                   "has all workers wait for each other in every step"},
   refused_options{"--coordinator-store --standbys --checkpoint-scrub", "has no coordinator"},
-  refused_options{"--listen --join --here --tls", "runs on one host so far"},
+  refused_options{"--listen --join --here --ports --tls", "runs on one host so far"},
   refused_options{"--compress", "adds up whole gradients"},
   refused_options{"--workers-per-process --reduce-wait --threads --simulate",
                   "has a process for each worker"},
@@ -71,6 +71,9 @@ const store_rules rules_of_all_reduce{
   .refused = of_all_reduce::refused,
   .has_ranks = true,
   .why_no_servers = " is an all-reduce, without servers",
+  .why_no_actors =
+    " is an all-reduce, whose workers reach each other alone: leave the actors and channels out, "
+    "or use --sync bsp",
   .text = [](const plan&) -> std::string { return "all-reduce"; },
   .lost_at_death = [](const plan&) -> std::string { return "nothing while one worker lives"; },
   .why_no_replay = " keeps no order of pushes",

@@ -38,6 +38,9 @@ const store_rules rules_of_shared_memory{
   .is_one_memory = true,
   .why_no_servers = " is shared memory, without servers",
   .why_no_checkpoints = " is shared memory, without checkpoints",
+  .why_no_actors =
+    " is shared memory, without a coordinator that lists members: leave the actors and channels "
+    "out, or use --sync asp",
   .text = [](const plan&) -> std::string { return "shared memory"; },
   .is_exactly_once = false,
   .lost_at_death = [](const plan&) -> std::string { return "everything"; },

@@ -329,14 +329,24 @@ void channel_hub::tell_of_wait(const lane_key& key, sending_lane& lane, time_poi
   lane.is_wait_told = true;
   const auto open = lane.present->sent - lane.present->taken;
   out.waits(key.end, key.peer,
-            fmt::format("port '{}' waits for {}: it has taken none of {} parcel{} for {} s",
-                        ends_[key.end].port, lane_end_name(peer_of(key)), open,
-                        open == 1 ? "" : "s", credit_wait_told.count()));
+            fmt::format("waits for {}: it has taken none of {} parcel{} for {} s",
+                        lane_end_name(peer_of(key)), open, open == 1 ? "" : "s",
+                        credit_wait_told.count()));
 }
 
-bool channel_hub::ready(std::size_t end, std::uint32_t peer) const {
+bool channel_hub::ready(std::size_t end, std::uint32_t peer, time_point now) {
   const lane_key key{end, peer};
-  return has_room(key, senders_.at(key));
+  auto& lane = senders_.at(key);
+  if (has_room(key, lane))
+    return true;
+  begin_wait(lane, now);
+  return false;
+}
+
+/// Notes that the program wants to send, and has no credit.
+void channel_hub::begin_wait(sending_lane& lane, time_point now) {
+  if (lane.present && lane.present->is_heard && !lane.waits_since)
+    lane.waits_since = now;
 }
 
 bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byte> head,
@@ -345,8 +355,7 @@ bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byt
   auto& lane = senders_.at(key);
   if (!has_room(key, lane)) {
     lane.is_owed_writable = true;
-    if (lane.present && lane.present->is_heard && !lane.waits_since)
-      lane.waits_since = now;
+    begin_wait(lane, now);
     return false;
   }
   assert(lane.present->is_heard);

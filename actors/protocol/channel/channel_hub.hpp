@@ -47,7 +47,7 @@ struct channel_event {
 class channel_effects {
 public:
   virtual ~channel_effects() = default;
-  /// Begins to connect. opened() or closed() follows.
+  /// Begins to connect. opened() or closed() follows, after this call.
   virtual void connect(lane_link link, const member_address& to) = 0;
   /// Sends a message. It is lost if the link has ended, and the hub has not heard of that yet.
   virtual void send(lane_link link, channel_message what) = 0;
@@ -57,7 +57,7 @@ public:
   virtual void close(lane_link link) = 0;
   /// The inbox has an event, and had none before.
   virtual void wake() = 0;
-  /// A line for a person: a lane waits for credit, or does so no longer (empty text).
+  /// A line for a person, without the port: a lane waits for credit, or no longer (empty text).
   virtual void waits(std::size_t end, std::uint32_t peer, const std::string& text) = 0;
   /// The member cannot go on: the ends of a channel have different types.
   virtual void fail(const failure& why) = 0;
@@ -111,7 +111,8 @@ public:
   /// and a head and tensors within the limits of channel.hpp.
   bool send(std::size_t end, std::uint32_t peer, std::vector<std::byte> head,
             std::vector<parcel_tensor> tensors, time_point now, channel_effects& out);
-  bool ready(std::size_t end, std::uint32_t peer) const;
+  /// Returns whether send() would succeed. If it lacks credit, the lane waits from now on.
+  bool ready(std::size_t end, std::uint32_t peer, time_point now);
   /// Takes the next event out of the inbox. Call it until it returns nullopt: wake() says when the
   /// inbox has events again.
   std::optional<channel_event> next();
@@ -153,6 +154,7 @@ private:
   bool has_room(const lane_key& key, const sending_lane& lane) const;
   void hear_taken(const lane_key& key, lane_link link, const parcels_taken& what, time_point now,
                   channel_effects& out);
+  static void begin_wait(sending_lane& lane, time_point now);
   void begin_sending(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
   void end_sending(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
   void stop_waiting(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);

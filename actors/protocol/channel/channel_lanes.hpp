@@ -23,8 +23,8 @@ struct port_counts {
   /// At a sender: parcels that it did not know to be taken when their session ended; the receiver
   /// may have taken some of them. At a receiver 0: it takes all that it receives, unless it dies.
   std::uint64_t lost = 0;
-  /// For credit, of a sender: the longest one of a lane, from a send() that was refused in a
-  /// session until credit or the session's end. Includes a present one.
+  /// For credit, of a sender: the longest one of a lane, from a send() or ready() that was false in
+  /// a session until credit or the session's end. Includes a present one.
   std::chrono::microseconds longest_wait{0};
 
   bool operator==(const port_counts&) const = default;

@@ -9,8 +9,8 @@ namespace troupe {
 /// The action when the processes of a node end too often.
 enum class outcome : std::uint8_t {
   fail_job, ///< The job ends with the process's last words.
-  /// The job goes on without the process, while its host has other ones of this node. Workers only,
-  /// and not with all_reduce.
+  /// The job goes on without the process, while its host has other ones of this node. Workers and
+  /// actors only, and not with all_reduce.
   leave_out,
 };
 
@@ -18,9 +18,10 @@ enum class outcome : std::uint8_t {
 ///
 /// * An end before the process has done any work counts as one more in a row, whatever its exit
 ///   status or signal, and however long the process lived. A worker has worked when a batch of its
-///   is acknowledged, and a server when it has applied an update. A coordinator has worked when a
-///   batch is done under its lead, or when it has led, or waited to lead, for 10 s. An end after
-///   work begins a new row. A start that fails counts as an end without work.
+///   is acknowledged, a server when it has applied an update, and an actor of the program when it
+///   has run for 1 s. A coordinator has worked when a batch is done under its lead, or when it has
+///   led, or waited to lead, for 10 s. An end after work begins a new row. A start that fails
+///   counts as an end without work.
 /// * A crash is any end but by SIGKILL, which comes from outside. It counts for the time `window`,
 ///   also after work.
 ///

@@ -19,7 +19,6 @@
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::link_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::hello)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::failure)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
 
 namespace troupe::detail {

@@ -1,5 +1,6 @@
 #include "actors/roles/links/process_links.hpp"
 
+#include "actors/protocol/process_name.hpp"
 #include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -73,6 +74,8 @@ struct process_links::services {
     if (data)
       return detail::spawn_gateway(system, links, link, peer.from,
                                    peer.sends != 0 && expander ? expander : data, replicas);
+    if (lanes)
+      return lanes;
     if (control)
       return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
     return std::nullopt;
@@ -84,6 +87,7 @@ struct process_links::services {
   std::mutex mutex;
   kv_service data, expander;
   replica_sink replicas;
+  link_owner lanes;
   coordinator_service control;
   std::shared_ptr<detail::link_dispatcher> links;
 };
@@ -113,8 +117,8 @@ process_links::~process_links() {
   links->stop();
 }
 
-result<endpoint> process_links::listen(const endpoint& where) {
-  return services_->links->transport().listen(where);
+result<endpoint> process_links::listen(const endpoint& where, std::optional<port_range> ports) {
+  return services_->links->transport().listen(where, ports);
 }
 
 result<endpoint> process_links::listen_on(int descriptor) {
@@ -126,6 +130,31 @@ void process_links::serve_values(kv_service target, replica_sink replicas, kv_se
   services_->expander = std::move(expander);
   services_->data = std::move(target);
   services_->replicas = std::move(replicas);
+}
+
+void process_links::serve_lanes(detail::link_owner owner) {
+  const std::lock_guard lock{services_->mutex};
+  services_->lanes = std::move(owner);
+}
+
+lane_network process_links::lanes() const {
+  const auto with = [links = detail::link_dispatcher_ptr{services_->links}](const auto& call) {
+    if (const auto alive = links.lock())
+      call(*alive);
+  };
+  return {
+    [with](const member_address& to, const detail::link_owner& owner) {
+      link_id link;
+      with([&](detail::link_dispatcher& alive) {
+        const auto where = parse_endpoint(to.address);
+        link = alive.connect(where ? *where : endpoint{}, to_string(process_of(to.member)), owner);
+      });
+      return link;
+    },
+    [with](link_id link, const message& what) {
+      with([&](detail::link_dispatcher& alive) { alive.send(link, what); });
+    },
+    [with](link_id link) { with([&](detail::link_dispatcher& alive) { alive.close(link); }); }};
 }
 
 void process_links::serve_coordinator(coordinator_service target) {

@@ -6,6 +6,7 @@
 #include "base/notice.hpp"
 #include "actors/protocol/worker/flow_control.hpp"
 #include "actors/kv.hpp"
+#include "actors/roles/links/channel_actor.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/log.hpp"
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -31,13 +33,18 @@ public:
   process_links(const process_links&) = delete;
   process_links& operator=(const process_links&) = delete;
 
-  /// Starts to accept links. Errors: in_use, io_failed, invalid_argument.
-  result<endpoint> listen(const endpoint& where);
+  /// Starts to accept links. Port 0 is one of `ports`, or any.
+  /// Errors: in_use, io_failed, invalid_argument.
+  result<endpoint> listen(const endpoint& where, std::optional<port_range> ports = {});
   result<endpoint> listen_on(int descriptor);
 
   /// Sends pushes and pulls from accepted links to `target`, and servers' messages for replicas to
   /// `replicas`. Requests of peers that may pack go to `expander`, which is in front of `target`.
   void serve_values(kv_service target, replica_sink replicas = {}, kv_service expander = {});
+  /// Gives accepted links of members that send parcels to `owner`.
+  void serve_lanes(detail::link_owner owner);
+  /// Returns the links of this process, for the lanes of its members.
+  lane_network lanes() const;
   /// Sends statuses that arrive on accepted links to `target`.
   void serve_coordinator(coordinator_service target);
 

@@ -2,6 +2,7 @@
 
 #include "actors/detached.hpp"
 #include "actors/inline_executor.hpp"
+#include "base/exception_text.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -21,11 +22,20 @@ struct gradient_state {
 
   std::optional<gradient_computer> computer;
   std::optional<inline_executor> own_executor;
+  std::shared_ptr<port_room> ports;
 
   static inline const char* name = "gradient";
 };
 
 static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
+
+void deliver(port_room& ports) {
+  try {
+    ports.deliver();
+  } catch (...) {
+    ports.stop_with(exception_failure());
+  }
+}
 
 template <class Outcome>
 void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outcome) {
@@ -41,25 +51,33 @@ void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outco
 
 gradient_actor::behavior_type
 run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_spec job,
-                   const trainer_factory& make, gradient_thread where, bool keep_on_device) {
+                   const trainer_factory& make, gradient_thread where, bool keep_on_device,
+                   std::shared_ptr<port_room> ports) {
   auto& state = self->state;
+  state.ports = std::move(ports);
   state.computer.emplace(std::move(job), make, keep_on_device);
   if (where == gradient_thread::inline_executor)
     state.own_executor.emplace(self->system(), turns_max);
   return {
     [self, &state](const gradient_task& task) { answer(self, state.computer->compute(task)); },
     [self, &state](const keys_task& task) { answer(self, state.computer->keys(task)); },
+    [&state](deliver_atom) {
+      if (state.ports)
+        deliver(*state.ports);
+    },
   };
 }
 
 } // namespace
 
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    gradient_thread where, bool keep_on_device) {
+                                    gradient_thread where, bool keep_on_device,
+                                    std::shared_ptr<port_room> ports) {
   if (where == gradient_thread::none)
-    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, keep_on_device);
+    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, keep_on_device,
+                        std::move(ports));
   return spawn_detached(system, run_gradient_actor, std::move(job), std::move(make), where,
-                        keep_on_device);
+                        keep_on_device, std::move(ports));
 }
 
 } // namespace troupe

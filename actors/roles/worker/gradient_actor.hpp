@@ -2,7 +2,9 @@
 // thread of its own, so that the worker hears its coordinator during a long batch.
 #pragma once
 
+#include "actors/kv.hpp"
 #include "actors/training/gradient_computer.hpp"
+#include "actors/training/port_room.hpp"
 #include "serialization/job.hpp"
 
 #include "caf/actor_system.hpp"
@@ -23,9 +25,12 @@ namespace troupe {
 ///   (gradient_task)
 ///   // Says which rows a batch needs. One-way; ends with a keys_outcome to its sender.
 ///   (keys_task)
+///   // Calls the callbacks of the trainer's ports.
+///   (deliver_atom)
 /// }
 /// ~~~
-using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reacts_to<keys_task>>;
+using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reacts_to<keys_task>,
+                                        caf::reacts_to<deliver_atom>>;
 using gradient_receiver =
   caf::typed_actor<caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
 
@@ -37,11 +42,12 @@ enum class gradient_thread {
 };
 
 /// Spawns a gradient actor. `keep_on_device`: gradients may stay on a device, as the asker's kv is
-/// a reducer.
+/// a reducer. `ports`: those of the trainer; may be null.
 ///
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
 /// Capacity:  each gradient, as long as the `pieces` of its outcome live.
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    gradient_thread where, bool keep_on_device = false);
+                                    gradient_thread where, bool keep_on_device = false,
+                                    std::shared_ptr<port_room> ports = {});
 
 } // namespace troupe

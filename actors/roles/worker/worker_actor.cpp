@@ -39,9 +39,9 @@ gradient_thread gradient_thread_of(const worker_options& options) {
 }
 
 struct worker_shell {
-  using handle =
-    member_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
-                          caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
+  using handle = member_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
+                                       caf::reacts_to<gradient_outcome>,
+                                       caf::reacts_to<keys_outcome>, caf::reacts_to<failure>>;
   using pointer = handle::stateful_pointer<worker_shell>;
 
   worker_shell() = default;
@@ -51,7 +51,7 @@ struct worker_shell {
     self = owner;
     options = std::move(how);
     store = std::move(to);
-    port.open(self, options.self, fingerprint(options.job), connect);
+    port.open(self, options.self, fingerprint(options.job), connect, options.ports.address);
     steps.emplace(options.job, options.step_planner);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
       all_tables.push_back({i});
@@ -73,13 +73,33 @@ struct worker_shell {
   void begin_gradients(trainer_factory make) {
     try {
       gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
-                                       gradient_thread_of(options), options.keep_on_device);
+                                       gradient_thread_of(options), options.keep_on_device,
+                                       options.ports.room);
     } catch (const std::system_error&) { // No thread, in a run inside another program.
       failed = failure{errc::job_failed, exception_text()};
       return;
     }
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
+    if (options.ports.room)
+      begin_channels();
+  }
+
+  void begin_channels() {
+    using fail_sink = caf::typed_actor<caf::reacts_to<failure>>;
+    port_surroundings around;
+    around.wake = [to = gradients] { caf::anon_send(to, deliver_atom_v); };
+    around.fail = [me = caf::actor_cast<fail_sink>(self)](const failure& why) {
+      caf::anon_send(me, why);
+    };
+    around.waits = options.ports.waits;
+    around.log = options.ports.log;
+    around.whose = "worker " + std::to_string(options.self.index);
+    if (!options.own_thread)
+      around.why_no_wait = "which virtual time cannot: use --threads";
+    channels = options.ports.carry(options.ports.room, std::move(around));
+    self->attach_functor(
+      [carrying = channels] { caf::anon_send_exit(carrying, caf::exit_reason::user_shutdown); });
   }
 
   // -- control path --
@@ -92,6 +112,8 @@ struct worker_shell {
       self->quit(reason_to_end(what));
       return;
     }
+    if (channels)
+      self->send(channels, what.listeners);
     if (mine->view.config > view_config) {
       view_config = mine->view.config;
       if (store.views)
@@ -132,6 +154,10 @@ struct worker_shell {
     }
     if (options.reduced)
       options.reduced(body.counters);
+    if (options.ports.room) {
+      body.counters.ports = options.ports.room->counters(options.ports.node);
+      body.counters.channel_wait_us += channel_wait_us();
+    }
     if (options.notes)
       body.counters.notes = options.notes->all();
     body.host = options.host;
@@ -141,6 +167,15 @@ struct worker_shell {
 
   std::uint64_t idle_us() const {
     return static_cast<std::uint64_t>((now_of(*self) - idle_since).count() / 1000);
+  }
+
+  /// Returns the time that the trainer has waited for parcels since the worker had a batch to
+  /// compute. The time before is a part of `wait_us`.
+  std::uint64_t channel_wait_us() const {
+    const auto waited =
+      computing > 0 ? options.ports.room->waited() - waited_before : time_point{0};
+    return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(waited).count());
   }
 
   void fail(failure why) {
@@ -274,8 +309,11 @@ struct worker_shell {
 
   void compute(const training_step& step) {
     auto found = pulled.find(step.number);
-    if (computing++ == 0)
+    if (computing++ == 0) {
       counters.wait_us += idle_us();
+      if (options.ports.room)
+        waited_before = options.ports.room->waited();
+    }
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
                              std::move(found->second.rows), found->second.version,
@@ -292,6 +330,8 @@ struct worker_shell {
   }
 
   void finish_step() {
+    if (options.ports.room && computing == 1)
+      counters.channel_wait_us += channel_wait_us();
     --computing;
     idle_since = now_of(*self);
     auto done = std::move(computed_steps.front());
@@ -360,6 +400,7 @@ struct worker_shell {
   store_client store;
   member_port port;
   gradient_actor gradients;
+  listener_sink channels; ///< Null: its trainer has no ports.
   std::vector<table_id> all_tables;
   cached_ptr nothing_held;
   cached_ptr held;        ///< The last pull's values: frozen tables, and with delta pulls all.
@@ -378,6 +419,7 @@ struct worker_shell {
   std::deque<gradient_outcome> computed_steps;     ///< More than one only if steps are slowed.
   std::size_t computing = 0;                       ///< Gradients being computed.
   time_point idle_since{0}; ///< End of the last gradient; before the first, the start.
+  std::chrono::microseconds waited_before{0}; ///< For parcels, when it began to compute.
   divergence diverging;
   int lost_in_row = 0;
 
@@ -401,6 +443,7 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
     [&state](step_atom) { state.finish_step(); },
     [&state](gradient_outcome& what) { state.computed(what); },
     [&state](keys_outcome& what) { state.named(what); },
+    [&state](const failure& why) { state.fail(why); },
   };
 }
 

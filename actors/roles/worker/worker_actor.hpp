@@ -4,6 +4,7 @@
 
 #include "actors/protocol/worker/flow_control.hpp" // request_traffic
 #include "actors/kv.hpp"
+#include "actors/lane_carrier.hpp"
 #include "actors/protocol/worker/step_planner.hpp"
 #include "actors/roles/worker/gradient_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
@@ -39,6 +40,7 @@ struct worker_options {
   /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
   /// values of the last pull are kept.
   bool delta_pulls = false;
+  lane_options ports{}; ///< Those of its trainer.
   /// Leaves gradients on a device. The kv must be a reduce stage, which accepts them.
   bool keep_on_device = false;
 };

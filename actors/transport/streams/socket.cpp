@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
 
 namespace troupe::detail {
@@ -42,7 +44,8 @@ void tune(const descriptor& socket, const socket_tuning& tuning) {
                      static_cast<socklen_t>(tuning.congestion_control.size()));
 }
 
-result<descriptor> open_listener(const endpoint& where) {
+/// Opens a listener at this very port.
+static result<descriptor> open_listener_at(const endpoint& where) {
   const auto addresses = resolve(where);
   if (!addresses)
     return addresses.error();
@@ -60,6 +63,22 @@ result<descriptor> open_listener(const endpoint& where) {
     error = errno;
   }
   return listen_failure(where, error);
+}
+
+result<descriptor> open_listener(const endpoint& where, std::optional<port_range> ports) {
+  if (where.port != 0 || !ports)
+    return open_listener_at(where);
+  // Processes begin at different ports, so a port is seldom used again for another process.
+  const std::uint32_t count = ports->last - ports->first + 1u;
+  const auto begin = static_cast<std::uint32_t>(getpid());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto port = static_cast<std::uint16_t>(ports->first + (begin + i) % count);
+    auto made = open_listener_at({where.host, port});
+    if (made || made.error().code != errc::in_use)
+      return made;
+  }
+  return {errc::in_use, "cannot listen on " + where.host + ": all ports of --ports "
+                          + to_string(*ports) + " are in use; give more"};
 }
 
 result<void> adopt_listener(const descriptor& socket) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "actors/transport/streams/socket_address.hpp"
+#include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/system/descriptor.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace troupe::detail {
@@ -25,8 +27,9 @@ void tune(const descriptor& socket, const socket_tuning& tuning);
 /// lacks.
 void set_option(const descriptor& socket, int level, int name, int value);
 
-/// Opens a listener, non-blocking and closed on exec. Errors: in_use, io_failed, invalid_argument.
-result<descriptor> open_listener(const endpoint& where);
+/// Opens a listener, non-blocking and closed on exec. Port 0 is one of `ports`, or any.
+/// Errors: in_use, io_failed, invalid_argument.
+result<descriptor> open_listener(const endpoint& where, std::optional<port_range> ports = {});
 /// Makes a socket from elsewhere usable as a listener. Errors: invalid_argument.
 result<void> adopt_listener(const descriptor& socket);
 

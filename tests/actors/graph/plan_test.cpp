@@ -637,12 +637,21 @@ TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {
   CHECK(graph_difference(theirs, theirs).empty());
   g.dataset_id("data 18");
   CHECK(graph_difference(theirs, lower("tiny", g, options)->job)
-        == "this worker's graph belongs to another data set: it is "
+        == "this process's graph belongs to another data set: it is "
            "'data 17' there and 'data 18' here: the files, or the options that read them, differ");
   g.dataset_id("data 17");
   options.seed = 99;
   CHECK(graph_difference(theirs, lower("tiny", g, options)->job)
           .ends_with("another job: the seed is 1 there and 99 here"));
+}
+
+TEST_CASE("a_process_whose_graph_has_another_number_of_actors_is_told_so") {
+  job_spec theirs = lower("tiny", tiny_graph({}, 100, to_three), {})->job, mine = theirs;
+  theirs.actors = 4;
+  mine.actors = 8;
+  CHECK(graph_difference(theirs, mine)
+        == "this process's graph has 8 actors, and the job has 4: start all hosts with the same "
+           "options");
 }
 
 TEST_CASE("remarks_of_a_graph_keep_their_order") {

@@ -18,6 +18,19 @@ TEST_CASE("each worker has a process of its own where nothing else is asked for"
   CHECK(members_of(options, one) == std::vector{one});
 }
 
+TEST_CASE("each actor of a program has a process of its own") {
+  run_options options;
+  options.servers.count = 1;
+  options.workers.count = 2;
+  options.workers.per_process = 2;
+  options.actors = 2;
+  CHECK(processes_here(options)
+        == std::vector<process_name>{
+          {role::server, 0}, {role::worker, 0}, {role::actor, 0}, {role::actor, 1}});
+  const member_id one{role::actor, 1, {70}};
+  CHECK(members_of(options, one) == std::vector{one});
+}
+
 TEST_CASE("workers share processes in the order of their indices") {
   run_options options;
   options.servers.count = 1;

@@ -48,6 +48,7 @@ const std::vector<other_value> other_values{
   {"--verify-replicas", "8"},
   {"--coordinator-store", "etcd://127.0.0.1:2379,127.0.0.2:2380/name"},
   {"--tls", "/a directory/with, comma"},
+  {"--ports", "40000-40100"},
   {"--stragglers", "demote"},
   {"--straggler-time-scale", "4"},
   {"--checkpoint-every", "5ms"},
@@ -78,8 +79,12 @@ plan base() {
 std::string actors_of(const member_plan& what, const surroundings& in) {
   const auto files = options_of_files(what);
   auto text =
-    fmt::format("memory {}, keys {}, tls {}, keeps {}; ", limits_of(what).memory_bytes,
-                limits_of(what).key_cache, what.fields.tls_directory.value_or("none"), files.keep);
+    fmt::format("memory {}, keys {}, tls {}, ports {}, keeps {}; ", limits_of(what).memory_bytes,
+                limits_of(what).key_cache, what.fields.tls_directory.value_or("none"),
+                what.fields.ports ? to_string(*what.fields.ports) : "any", files.keep);
+  const auto routing = routing_of(what.fields);
+  const auto reads =
+    fmt::format("reads {} patience {}", int(routing.reads), routing.read_patience.count());
   switch (what.self().role) {
   case role::coordinator: {
     const auto setup = setup_of(what, in);
@@ -99,8 +104,8 @@ std::string actors_of(const member_plan& what, const surroundings& in) {
                         how.record ? how.record->directory.string() : "nothing");
     break;
   }
-  case role::actor:           // No plan has them yet.
-  case role::observer: break; // No launcher starts it.
+  case role::actor: text += reads; break; // Of what it pulls.
+  case role::observer: break;             // No launcher starts it.
   case role::worker:
     for (const auto& who : what.members) {
       const auto how = options_of_worker(what, who, in);
@@ -108,8 +113,7 @@ std::string actors_of(const member_plan& what, const surroundings& in) {
                           how.step_planner.ahead_max, how.delta_pulls,
                           how.slowness ? how.slowness().count() : 0);
     }
-    const auto routing = routing_of(what.fields);
-    text += fmt::format("reads {} patience {}", int(routing.reads), routing.read_patience.count());
+    text += reads;
   }
   return text;
 }

@@ -248,9 +248,10 @@ TEST_CASE("tables_begin_with_the_arrays_of_files_that_the_program_names") {
   later.values = {std::nullopt, std::nullopt}; // A program without files is another one.
   later.job = job;
   take_checksums(later, what.job);
-  CHECK(graph_difference(what.job, later.job)
-        == "this worker's graph belongs to another model: the first values of table 'w' are from a "
-           "file there and from its initializer here");
+  CHECK(
+    graph_difference(what.job, later.job)
+    == "this process's graph belongs to another model: the first values of table 'w' are from a "
+       "file there and from its initializer here");
 
   const auto checkpoints = folder.path() / "checkpoints";
   std::filesystem::create_directories(checkpoints);

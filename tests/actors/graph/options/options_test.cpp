@@ -379,6 +379,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--simulate", "--durability", "log"}, "--simulate ends as a whole"},
     {{"--simulate", "--coordinator-store", "etcd://a:1"}, "--simulate has no coordinator to lose"},
     {{"--simulate", "--tls", "d"}, "--simulate has no links to encrypt"},
+    {{"--threads", "--ports", "7-8"}, "--threads is one process"},
+    {{"--sync", "allreduce", "--ports", "7-8"}, "--sync allreduce runs on one host so far"},
     {{"--simulate", "--no-key-cache"}, "--simulate has no links"},
     {{"--simulate", "--checkpoint", "d"}, "--simulate begins with the initial values and keeps no"},
     {{"--simulate", "--resume", "--checkpoint", "d"}, "--simulate begins with the initial values"},

@@ -48,6 +48,15 @@ member_status worker(std::uint32_t index, std::uint64_t incarnation, std::uint64
   return x;
 }
 
+member_status actor(std::uint32_t index, std::uint64_t incarnation,
+                    std::vector<port_counters> ports) {
+  member_status x;
+  x.member = {role::actor, index, {incarnation}};
+  x.state = member_state::active;
+  x.actor.ports = std::move(ports);
+  return x;
+}
+
 member_status server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied) {
   member_status x;
   x.member = {role::server, index, {incarnation}};
@@ -181,6 +190,61 @@ TEST_CASE("run_statistics adds up the notes of a program by name") {
   const nlohmann::json all = report_of(run);
   CHECK(all["counts"] == nlohmann::json{{"noise.clipped", 12}, {"model.kept", 6}});
   CHECK(all["lines"] == nlohmann::json{{"noise: a line", 2}});
+}
+
+TEST_CASE("run_statistics adds up the notes of actors and of their predecessors") {
+  run_statistics run{small_job()};
+  auto first = actor(0, 1, {}), other = actor(1, 2, {}), successor = actor(0, 3, {});
+  first.actor.notes = {{"players.rounds", 3, false}};
+  other.actor.notes = {{"players.rounds", 4, false}, {"players: a line", 2, true}};
+  successor.actor.notes = {{"players.rounds", 5, false}};
+  for (const auto& present : {first, actor(0, 1, {}), successor}) // A new coordinator knows none.
+    run.observe(state(job_phase::training, 5, {present, other}), 1s);
+  CHECK(run.counts() == std::map<std::string, std::uint64_t>{{"players.rounds", 12}});
+  CHECK(report_of(run)["lines"] == nlohmann::json{{"players: a line", 2}});
+}
+
+TEST_CASE("run_statistics adds up the counts of ports over members and their predecessors") {
+  run_statistics run{small_job()};
+  auto learner = worker(0, 5, 5);
+  learner.worker.ports = {{"learners.came", 60, 600, 0, 0}};
+  learner.worker.channel_wait_us = 1'250'000;
+  auto successor = worker(0, 6, 0);
+  successor.worker.ports = {{"learners.came", 1, 10, 0, 0}};
+  successor.worker.channel_wait_us = 250'000;
+  const auto other = actor(1, 2, {{"players.seen", 40, 400, 1, 100}});
+  const std::vector<port_counters> newest{{"players.seen", 5, 50, 0, 0}, {"players.told", 1, 8}};
+  run.observe(state(job_phase::training, 5,
+                    {actor(0, 1, {{"players.seen", 30, 300, 2, 7'000'000}}), other, learner}),
+              1s);
+  run.observe(state(job_phase::training, 5, {actor(0, 1, {}), other, worker(0, 5, 5)}), 2s);
+  run.observe(state(job_phase::training, 5, {actor(0, 3, newest), other, successor}), 3s);
+  const nlohmann::json all = report_of(run);
+  const auto counts = [](int parcels, int bytes, int lost, double wait) {
+    return nlohmann::json{
+      {"parcels", parcels}, {"bytes", bytes}, {"lost", lost}, {"longest_wait_seconds", wait}};
+  };
+  CHECK(all["ports"]
+        == nlohmann::json{{"learners.came", counts(61, 610, 0, 0.0)},
+                          {"players.seen", counts(75, 750, 3, 7.0)},
+                          {"players.told", counts(1, 8, 0, 0.0)}});
+  CHECK(all["channel_wait_seconds"] == 1.5);
+}
+
+TEST_CASE("run_statistics takes an actor for recovered when its successor has reported") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::training, 0, {actor(0, 1, {}), worker(0, 2, 0)}), 1s);
+  run.process_died({role::actor, 0, {1}}, 2s, 2s);
+  run.observe(state(job_phase::training, 0, {actor(0, 1, {}), worker(0, 2, 0)}), 3s);
+  CHECK_FALSE(all_recovered(run));
+  auto absent = actor(0, 0, {});
+  absent.state = member_state::absent;
+  run.observe(state(job_phase::training, 0, {absent, worker(0, 2, 0)}), 4s);
+  CHECK_FALSE(all_recovered(run));
+  run.observe(state(job_phase::training, 0, {actor(0, 3, {}), worker(0, 2, 0)}), 5s);
+  CHECK(all_recovered(run));
+  CHECK(report_of(run)["recoveries"][0]["role"] == "actor");
+  CHECK(report_of(run)["recoveries"][0]["recovered_ms"] == 3000.0);
 }
 
 TEST_CASE("run_statistics notices a server that counts from zero again") {

@@ -161,7 +161,7 @@ TEST_CASE("a sender connects to a listed member and opens a session") {
   CHECK(a.list({{worker(5, 50), "host:50"}}).empty());
   CHECK(a.open(1) == lines{"1: open a.out>b.in 1 int"});
   CHECK(a.open(1).empty());
-  CHECK_FALSE(a.hub.ready(0, 0));
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
   CHECK(a.hear(1, parcels_taken{1, 0}) == lines{"wake"});
   CHECK(a.list({{worker(5, 50), "host:50"}, {worker(6, 60), "host:60"}})
         == lines{"connect 2 host:60"});
@@ -174,7 +174,7 @@ TEST_CASE("a program sends in a session after it heard of it") {
   a.hear(1, parcels_taken{1, 0});
   CHECK_FALSE(a.send());
   CHECK(a.events() == lines{"joined 0/0", "writable 0/0"});
-  CHECK(a.hub.ready(0, 0));
+  CHECK(a.hub.ready(0, 0, a.now));
   CHECK(a.send());
   CHECK(a.said() == lines{"1: parcel 1.1"});
 }
@@ -222,7 +222,7 @@ TEST_CASE("no more than the window is under way") {
   a.join();
   CHECK(a.send());
   CHECK(a.send());
-  CHECK_FALSE(a.hub.ready(0, 0));
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
   CHECK_FALSE(a.send());
   CHECK_FALSE(a.send());
   a.said();
@@ -274,9 +274,8 @@ TEST_CASE("a long wait for credit is told once, and its end") {
   a.said();
   CHECK(a.tick(999ms).empty());
   CHECK_FALSE(a.send());
-  CHECK(
-    a.tick(1ms)
-    == lines{"waits 0/0: port 'out' waits for worker 5: it has taken none of 2 parcels for 1 s"});
+  CHECK(a.tick(1ms)
+        == lines{"waits 0/0: waits for worker 5: it has taken none of 2 parcels for 1 s"});
   CHECK(a.tick(500ms).empty());
   CHECK(a.hub.counts(0, a.now).longest_wait == 1500ms);
   CHECK(a.hear(1, parcels_taken{1, 2}) == lines{"waits 0/0: ", "wake"});
@@ -292,6 +291,25 @@ TEST_CASE("a long wait for credit is told once, and its end") {
   CHECK_FALSE(a.send()); // Without a session it does not wait for credit.
   a.now += 10s;
   CHECK(a.hub.counts(0, a.now).longest_wait == 2s);
+}
+
+TEST_CASE("a lane waits from the first time that it is not ready for want of credit") {
+  sender a;
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
+  a.now += 10s;
+  CHECK(a.hub.counts(0, a.now).longest_wait == 0s); // Without a session it waits for no credit.
+  a.join();
+  CHECK(a.hub.ready(0, 0, a.now));
+  a.send();
+  a.send();
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
+  a.now += 500ms;
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
+  a.said();
+  CHECK(a.tick(500ms)
+        == lines{"waits 0/0: waits for worker 5: it has taken none of 2 parcels for 1 s"});
+  CHECK(a.hear(1, parcels_taken{1, 1}) == lines{"waits 0/0: "}); // No send() was refused.
+  CHECK(a.hub.counts(0, a.now).longest_wait == 1s);
 }
 
 TEST_CASE("counts say what was sent, taken and lost") {

@@ -130,7 +130,8 @@ TEST_CASE("an actor that hangs or is replaced is lost as a worker is") {
 TEST_CASE("an actor that cannot go on stops the job with its text") {
   coordinator_fixture one(job_with_actors());
   one.train();
-  one.actor(2, 502, {.counters = {}, .failed = failure{errc::job_failed, "take threw: no"}});
+  one.actor(
+    2, 502, {.counters = {}, .host = {}, .failed = failure{errc::job_failed, "take threw: no"}});
   CHECK(one.boss->phase() == job_phase::stopped);
   CHECK(one.told(event_kind::job_failed, {{"reason", "actor 2: take threw: no"}}));
   one.actor(1, 501);

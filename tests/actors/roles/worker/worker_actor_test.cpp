@@ -27,10 +27,40 @@ pull_reply sevens(const pull_request& asked) {
   return answer;
 }
 
+using lane_maker = std::function<lane_options(caf::actor_system&)>;
+
+/// Returns the lanes of a worker to which one channel leads, without a sender. Each wait for a
+/// parcel takes 25 ms by their clock.
+lane_maker lanes_of_one_port(port_base& port) {
+  struct no_links final : lane_links {
+    void connect(lane_link, const member_address&) override {}
+    void send(lane_link, channel_message) override {}
+    void refuse(lane_link, const failure&) override {}
+    void close(lane_link) override {}
+  };
+  return [&port](caf::actor_system& system) {
+    channel_end end;
+    end.channel = "players>learners";
+    end.peers = {{role::actor, 0, {}}};
+    lane_options made;
+    made.room = std::make_shared<port_room>(member_id{role::worker, 1, {66}}, std::vector{end});
+    made.carry = [&system, &port](const auto& room, port_surroundings around) {
+      around.why_no_wait.clear(); // The fixture runs actors in virtual time.
+      around.clock = [now = time_point{0}]() mutable { return now += 25ms; };
+      room->begin(std::move(around), std::make_shared<no_links>());
+      room->bind(0, port);
+      return system.spawn([](listener_sink::pointer) -> listener_sink::behavior_type {
+        return {[](const std::vector<member_address>&) {}};
+      });
+    };
+    return made;
+  };
+}
+
 struct fixture : actor_fixture {
   explicit fixture(consistency sync = asp(), std::chrono::milliseconds slowness = 0ms,
                    trainer_factory make = {}, std::uint32_t ahead_max = 0, bool delta_pulls = false,
-                   bool with_frozen = false)
+                   bool with_frozen = false, const lane_maker& lanes = {})
       : job(job_of(std::vector(with_frozen ? 2 : 1, sync), 2, 100)), coordinator(*this), kv(*this) {
     job.tables.back().frozen = with_frozen;
     kv.on_pull(sevens);
@@ -44,6 +74,8 @@ struct fixture : actor_fixture {
     options.step_planner.ahead_max = ahead_max;
     options.delta_pulls = delta_pulls;
     options.own_thread = false;
+    if (lanes)
+      options.ports = lanes(system);
     options.works = [this] { ++works; };
     if (!make)
       make =
@@ -480,6 +512,34 @@ TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
   f.lease({{2, {1}, 1, 1}});
   f.advance(30ms);
   CHECK(f.report_now().counters.wait_us == 200'000); // A wait for a lease counts before it ends.
+}
+
+TEST_CASE("time_in_which_the_trainer_waits_for_a_parcel_is_counted_once") {
+  in<int> came{"came"};
+  const auto lanes = lanes_of_one_port(came);
+  fixture f{asp(),
+            0ms,
+            trainers([&](const batch&, const_tensors, mutable_tensors) {
+              CHECK_FALSE(came.next(1ms));
+              return 0.0;
+            }),
+            0,
+            false,
+            false,
+            lanes};
+  CHECK_FALSE(came.next(1ms)); // A callback between two batches may wait, too.
+  f.advance(100ms);
+  f.lease({{1, {0}, 1, 1}});
+  const auto one = f.report_now().counters;
+  CHECK(one.batches_computed == 1);
+  CHECK(one.channel_wait_us == 25'000);
+  CHECK(one.wait_us == 200'000);
+  CHECK_FALSE(came.next(1ms));
+  f.lease({{2, {1}, 1, 1}});
+  const auto two = f.report_now().counters;
+  CHECK(two.batches_computed == 2);
+  CHECK(two.channel_wait_us == 50'000);
+  CHECK(two.wait_us == 300'000);
 }
 
 TEST_CASE("a_gradient_that_nobody_wants_any_more_counts_as_computed") {

@@ -6,6 +6,16 @@ namespace socket_address_test {
 
 using namespace troupe;
 
+TEST_CASE("ports_are_a_range_or_one_of_1_to_65535") {
+  CHECK(*parse_port_range("40000-40100") == port_range{40000, 40100});
+  CHECK(*parse_port_range("7") == port_range{7, 7});
+  CHECK(to_string(port_range{1, 65535}) == "1-65535");
+  for (const auto* text : {"", "-", "7-", "-7", "0-7", "8-7", "7-65536", "7-8-9", "7 - 8", "x"})
+    CHECK(parse_port_range(text).error().text
+          == "'" + std::string{text}
+               + "' is not a range of ports from 1 to 65535, such as 40000-40100");
+}
+
 TEST_CASE("an_endpoint_survives_printing_and_parsing") {
   for (const std::string text :
        {"127.0.0.1:4000", "[::1]:65535", "node-3.example:1", "0.0.0.0:0"}) {
