@@ -1,6 +1,7 @@
 #include "examples/03_count_batches/graphs.hpp"
 
 #include "examples/03_count_batches/keeper.hpp"
+#include "examples/03_count_batches/parcels.hpp"
 #include "examples/03_count_batches/raw_stages.hpp"
 #include "examples/03_count_batches/stages.hpp"
 #include "examples/03_count_batches/trainers.hpp"
@@ -39,8 +40,8 @@ void check_fp16(const troupe::run_options& options) {
 } // namespace
 
 std::vector<std::string> graph_names() {
-  std::vector<std::string> all{"plain",   "stage",          "raw",  "faults", "own-store",
-                               "reducer", "device-reducer", "codec"};
+  std::vector<std::string> all{"plain",   "stage",          "raw",   "faults", "own-store",
+                               "reducer", "device-reducer", "codec", "channel"};
   std::ranges::move(mistakes(), std::back_inserter(all));
   std::ranges::move(raw_mistakes(), std::back_inserter(all));
   all.insert(all.end(), {"bad-apply", "bad-save", "bad-load"});
@@ -61,6 +62,7 @@ troupe::run_options options_of(const settings& chosen, troupe::run_options optio
             "it has the table of the sums only: leave --factors out");
   refuse_if(graph == "device-reducer" && chosen.sparse,
             "rows of a sparse table stay on no device: leave --sparse out");
+  refuse_if(graph != "channel" && !chosen.ledger.empty(), "it has no parcels: leave --ledger out");
   const auto& mode = options.sync.traits();
   refuse_if(graph == "device-reducer" && (mode.pulls_wait() || mode.one_memory),
             "it is for --sync asp");
@@ -120,9 +122,11 @@ troupe::any_store store_of(const settings& chosen, const troupe::run_options& op
   return store;
 }
 
-troupe::trainer_maker trainers_of(const std::string& graph, const schedule& all,
+troupe::trainer_maker trainers_of(const settings& chosen, const schedule& all,
                                   const troupe::run_options& options) {
-  if (graph == "device-reducer")
+  if (chosen.graph == "channel")
+    return [all, ledger = chosen.ledger] { return make_parcel_trainer(all, ledger); };
+  if (chosen.graph == "device-reducer")
     return device_trainers(all, options.workers.per_process);
   return [all] { return make_trainer(all); };
 }

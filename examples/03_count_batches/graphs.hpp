@@ -19,6 +19,7 @@ struct settings {
   std::string function = "none";
   std::string factors; ///< File with the values of a frozen table; empty: there is none.
   bool thaw = false;   ///< The factors take steps too.
+  std::string ledger;  ///< Folder for the files of parcels; empty: there are none.
 };
 
 /// Returns the values of --graph.
@@ -35,7 +36,7 @@ troupe::stage_list path_of(const std::string& graph, const troupe::run_options& 
 troupe::any_store store_of(const settings& chosen, const troupe::run_options& options);
 
 /// Returns a maker of trainers.
-troupe::trainer_maker trainers_of(const std::string& graph, const schedule& all,
+troupe::trainer_maker trainers_of(const settings& chosen, const schedule& all,
                                   const troupe::run_options& options);
 
 } // namespace count_batches

@@ -9,6 +9,7 @@
 // begins with the values of a file. Where it has other values for one batch, a sum is wrong.
 #include "examples/03_count_batches/functions.hpp"
 #include "examples/03_count_batches/graphs.hpp"
+#include "examples/03_count_batches/parcels.hpp"
 #include "examples/03_count_batches/stages.hpp"
 #include "examples/03_count_batches/trainers.hpp"
 #include "troupe/troupe.hpp"
@@ -60,6 +61,8 @@ int main(int argc, char** argv) {
   program.option("--factors", chosen.factors,
                  "File of a frozen table `factors`, one for each element");
   program.flag("--thaw", chosen.thaw, "Leave the factors unfrozen; their gradient is zero");
+  program.option("--ledger", chosen.ledger,
+                 "--graph channel: folder for a file of each port, with a line for each parcel");
   count_batches::add_functions(program);
 
   return program.run(argc, argv, [&](const troupe::run_options& given) {
@@ -72,9 +75,11 @@ int main(int argc, char** argv) {
     troupe::graph g;
     auto sums = g.add("sums", count_batches::store_of(chosen, options));
     auto counters =
-      g.add("counters", options.workers_of(chosen.samples,
-                                           count_batches::trainers_of(chosen.graph, all, options)));
+      g.add("counters",
+            options.workers_of(chosen.samples, count_batches::trainers_of(chosen, all, options)));
     counters.into(count_batches::path_of(chosen.graph, options), sums);
+    if (chosen.graph == "channel")
+      count_batches::add_parcels(g, counters, chosen.ledger);
     g.add("check", troupe::evaluate{[=] { return count_batches::make_evaluator(all); }}).into(sums);
     return g;
   });
