@@ -9,7 +9,8 @@ import sys
 
 SKIPPED = 77
 # Each row has at least one of these keys.
-FIGURES = ("gb_s", "messages_s", "samples_s", "us_p50", "resident_mb")
+FIGURES = ("gb_s", "messages_s", "samples_s", "us_p50", "resident_mb",
+           "window_mb")
 
 
 def problems(name, rows, key, limit):

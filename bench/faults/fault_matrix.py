@@ -58,7 +58,7 @@ SIMULATED = {
 JUDGED_BY_WORLD = {"chain": "C1 C2 C5 C6 C10 C13",
                    "job": "C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C13"}
 CHAOS = {
-    "kill server": "F1", "kill worker": "F1", "kill coordinator": "F13",
+    "kill server": "F1", "kill worker": "F1", "kill actor": "F1", "kill coordinator": "F13",
     "stop shorter than a lease (0.8 s)": "F3", "stop longer than a lease (0.8 s)": "F3",
     "stop longer than silence (1.3 s)": "F3", "stop longer than death (5 s)": "F3",
     "cut both ways": "F4", "cut one way in": "F5", "cut one way out": "F5", "full disk": "F10",

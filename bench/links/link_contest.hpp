@@ -87,6 +87,7 @@ std::vector<contestant> limit_contestants();
 std::vector<contestant> raw_contestants();
 std::vector<contestant> memfd_contestants();
 std::vector<contestant> troupe_contestants();
+std::vector<contestant> channel_contestants();
 std::vector<contestant> caf_contestants();
 std::vector<contestant> zeromq_contestants();
 

@@ -36,6 +36,7 @@ std::vector<contestant> all_contestants() {
   };
   add(limit_contestants());
   add(troupe_contestants());
+  add(channel_contestants());
   add(memfd_contestants());
   add(raw_contestants());
   add(caf_contestants());
