@@ -99,7 +99,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   made.client_ = [as = plans.of(identity(role::worker, 0)), of_client] {
     return spawn_client(as, of_client);
   };
-  // A graph without actors and channels makes no lanes: its simulation draws the same times as ever.
+  // Without actors and channels there are no lanes: a simulation then draws the same times as ever.
   const bool has_lanes = !what.actor_nodes.empty() || !what.channels.empty();
   const auto lanes = has_lanes ? std::make_shared<local_lanes>(system, simulated) : nullptr;
   around.lanes_of = [&system, tell, lanes](const member_id& who, bool is_reached) -> lane_options {
