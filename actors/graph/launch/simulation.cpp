@@ -2,6 +2,7 @@
 
 #include "caf/duration.hpp"
 #include "caf/scheduler/test_coordinator.hpp"
+#include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
@@ -87,6 +88,8 @@ simulation::simulation(caf::actor_system& system, std::uint64_t seed)
       seeds_(seed) {}
 
 simulation::~simulation() {
+  for (const auto& line : lines_) // A message on its way refers to its line, which would live on.
+    caf::anon_send_exit(line, caf::exit_reason::user_shutdown);
   scheduler_->run();
   scheduler_->clock().cancel_all();
 }
@@ -121,7 +124,7 @@ drawn_time simulation::step_times(std::chrono::nanoseconds longer) {
 drawn_time simulation::line_times() { return between(line_min, line_max); }
 
 kv simulation::line_to(const kv& server) {
-  return system_->spawn(run_line, server, line_times());
+  return lines_.emplace_back(system_->spawn(run_line, server, line_times()));
 }
 
 } // namespace troupe

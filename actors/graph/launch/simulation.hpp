@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <vector>
 
 namespace caf::scheduler {
 class test_coordinator;
@@ -51,6 +52,7 @@ private:
   caf::actor_system* system_;
   caf::scheduler::test_coordinator* scheduler_;
   std::mt19937_64 seeds_; ///< Each worker and line draws its own seed.
+  std::vector<kv> lines_;
 };
 
 } // namespace troupe

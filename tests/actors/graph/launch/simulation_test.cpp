@@ -250,12 +250,14 @@ TEST_CASE("bsp_ends_in_the_same_bytes_in_every_history") {
 }
 
 TEST_CASE("a_simulated_job_may_be_dropped_in_the_middle") {
-  simulated_system in;
   const auto options = options_for(consistency_mode::asp);
-  const auto tiny = tiny_plan(options, 1'000'000, to_three);
-  const auto cluster = local_cluster::start(in.system, tiny, {}, &in.time);
-  REQUIRE(cluster);
-  in.time.pass(500ms);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) { // At any time, as with messages on their way.
+    simulated_system in{seed};
+    const auto tiny = tiny_plan(options, 1'000'000, to_three);
+    const auto cluster = local_cluster::start(in.system, tiny, {}, &in.time);
+    REQUIRE(cluster);
+    in.time.pass(100ms * (seed % 7 + 1));
+  }
 }
 
 } // namespace simulation_test
