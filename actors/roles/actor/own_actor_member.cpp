@@ -226,18 +226,20 @@ struct member_shell {
       options.works();
     if (port.due())
       send_report();
+    if (auto again = std::exchange(unanswered, std::nullopt); again && !winds_down)
+      ask(*again);
     self->delayed_send(self, report_interval, tick_atom_v);
   }
 
   void send_report() {
-    actor_status body_now;
-    body_now.counters.ports = options.ports.room->counters(options.ports.node);
+    actor_status status;
+    status.counters.ports = options.ports.room->counters(options.ports.node);
     if (options.notes)
-      body_now.counters.notes = options.notes->all();
-    body_now.host = options.host;
-    body_now.failed = failed;
-    body_now.stopped = has_stopped;
-    port.send(std::move(body_now));
+      status.counters.notes = options.notes->all();
+    status.host = options.host;
+    status.failed = failed;
+    status.stopped = has_stopped;
+    port.send(std::move(status));
   }
 
   void fail(const failure& why) {
@@ -264,8 +266,8 @@ struct member_shell {
               const auto why = from_caf(error);
               if (reaction_to(why.code) == reaction::stop)
                 fail(why);
-              else if (!winds_down)
-                ask(what); // A server is being replaced.
+              else
+                unanswered = std::move(what); // A server is being replaced; tick() asks again.
             });
   }
 
@@ -282,6 +284,7 @@ struct member_shell {
   time_point stop_by{0};
   std::optional<caf::error> end; ///< The reason with which the member is to end.
   std::optional<failure> failed;
+  std::optional<value_question> unanswered; ///< A question whose request failed.
 
   static inline const char* name = "own_member";
 };
