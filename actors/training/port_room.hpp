@@ -21,17 +21,6 @@
 
 namespace troupe {
 
-/// The links of one member's lanes. Called under the lock of the room: must not block, and must not
-/// call the room.
-class lane_links {
-public:
-  virtual ~lane_links() = default;
-  virtual void connect(lane_link link, const member_address& to) = 0;
-  virtual void send(lane_link link, channel_message what) = 0;
-  virtual void refuse(lane_link link, const failure& why) = 0;
-  virtual void close(lane_link link) = 0;
-};
-
 /// The surroundings of the ports of a member.
 struct port_surroundings {
   std::function<time_point()> clock = {};
@@ -54,7 +43,7 @@ public:
   port_room(const member_id& self, std::vector<channel_end> ends);
   ~port_room() override;
 
-  /// Sets the surroundings, before any other call.
+  /// Sets the surroundings, before any other call. The links are called under the lock of the room.
   void begin(port_surroundings around, std::shared_ptr<lane_links> links);
 
   // -- the owner's thread --

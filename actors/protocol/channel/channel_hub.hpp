@@ -43,10 +43,10 @@ struct channel_event {
   parcel_message parcel = {};
 };
 
-/// Carries out what the hub decides. Called within calls of the hub; must not call it.
-class channel_effects {
+/// The links of one member's lanes. Called within calls of the hub: must not block or call it.
+class lane_links {
 public:
-  virtual ~channel_effects() = default;
+  virtual ~lane_links() = default;
   /// Begins to connect. opened() or closed() follows, after this call.
   virtual void connect(lane_link link, const member_address& to) = 0;
   /// Sends a message. It is lost if the link has ended, and the hub has not heard of that yet.
@@ -55,6 +55,11 @@ public:
   virtual void refuse(lane_link link, const failure& why) = 0;
   /// Closes a link; closed() may follow, and has no effect.
   virtual void close(lane_link link) = 0;
+};
+
+/// Carries out what the hub decides. Called within calls of the hub; must not call it.
+class channel_effects : public lane_links {
+public:
   /// The inbox has an event, and had none before.
   virtual void wake() = 0;
   /// A line for a person, without the port: a lane waits for credit, or no longer (empty text).
