@@ -16,7 +16,7 @@ constexpr std::size_t parcel_head_bytes_max = 4096;
 constexpr std::size_t parcel_tensors_max = 256;
 constexpr std::uint64_t parcel_floats_max = std::uint64_t{1}
                                             << 28; ///< 1 GiB, all tensors together.
-constexpr std::uint32_t channel_window_max = 1024;
+constexpr std::uint32_t channel_window_max = 1024, channel_window_default = 8;
 
 /// Values of a parcel, f32[count].
 struct parcel_tensor {

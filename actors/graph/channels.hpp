@@ -38,7 +38,7 @@ struct planned_channel {
   std::string name; ///< "players>learners"; the second one of the two nodes "players>learners.2".
   side from, to;
   join_shape shape = join_shape::spread;
-  std::uint32_t window = 8;
+  std::uint32_t window = channel_window_default;
   std::string head;
 };
 

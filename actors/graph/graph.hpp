@@ -92,7 +92,7 @@ public:
   /// A port is joined once. `window`: parcels under way on a lane, 1 .. 1024.
   template <class From, class Sender, class Out, class To, class Receiver, class In>
   void join(const node<From>& from, Out Sender::*sends, const node<To>& to, In Receiver::*takes,
-            join_shape shape = join_shape::spread, std::uint32_t window = 8);
+            join_shape shape = join_shape::spread, std::uint32_t window = channel_window_default);
 
   /// Sets a text that identifies the training data, such as a checksum; at most 40 printable ASCII
   /// characters. It is part of the job's name, so workers with other data are refused, and so is a

@@ -19,7 +19,7 @@ constexpr std::uint64_t no_number = ~std::uint64_t{0};
 
 std::size_t lane_window(const load& what) {
   // Answers come before credit, so a window of the contest alone would wait for both.
-  return std::min<std::size_t>(2 * what.window, channel_window_max);
+  return std::clamp<std::size_t>(2 * what.window, channel_window_default, channel_window_max);
 }
 
 class channel_receiver final : public receiver {

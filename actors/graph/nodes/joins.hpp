@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/graph/nodes/nodes.hpp"
+#include "serialization/channel.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +45,8 @@ struct joined_port {
 struct join_of_ports {
   joined_port from, to;
   join_shape shape = join_shape::spread;
-  std::uint32_t window = 8; ///< Parcels under way on a lane.
-  std::string head = {};    ///< head_type_of() of the ports.
+  std::uint32_t window = channel_window_default; ///< Parcels under way on a lane.
+  std::string head = {};                         ///< head_type_of() of the ports.
 };
 
 namespace detail {

@@ -176,6 +176,9 @@ void channel_hub::tick(time_point now, channel_effects& out) {
     connect_if_due(key, lane, now, out);
     tell_of_wait(key, lane, now, out);
   }
+  for (auto& [key, lane] : receivers_)
+    if (lane.present && lane.present->told != lane.present->taken)
+      tell_taken(*lane.present, out);
   std::vector<lane_link> silent;
   for (const auto& [link, state] : links_)
     if (!state.lane && now - state.since >= channel_open_timeout)
@@ -434,7 +437,7 @@ void channel_hub::hear_open(lane_link link, link_state& of, const channel_open& 
 
 /// Begins the session that a link asked for.
 void channel_hub::accept(const lane_key& key, receiving_lane& lane, channel_effects& out) {
-  lane.present = {lane.opening->link, lane.opening->wire_session, ++sessions_, 0, 0, false};
+  lane.present = {lane.opening->link, lane.opening->wire_session, ++sessions_, 0, 0, 0, false};
   lane.opening.reset();
   push({channel_event::kind::joined, key.end, key.peer, lane.present->number, {}}, out);
   out.send(lane.present->link, parcels_taken{lane.present->wire_session, 0});
@@ -482,13 +485,19 @@ void channel_hub::taken(const channel_event& which, time_point /*now*/, channel_
   lane.counts.bytes += lane.parcels.front().bytes;
   lane.parcels.pop_front();
   if (lane.present && lane.present->number == which.session) {
-    const std::uint64_t count = ++lane.present->taken;
-    out.send(lane.present->link,
-             parcels_taken{lane.present->wire_session,
-                           mutated(mutation::credit_twice) ? count + 1 : count});
+    const auto untold = ++lane.present->taken - lane.present->told;
+    if (2 * untold >= ends_[key.end].window)
+      tell_taken(*lane.present, out);
   }
   if (lane.parcels.empty() && lane.opening)
     accept(key, lane, out);
+}
+
+/// Gives credit for the parcels that were taken since it was given last.
+void channel_hub::tell_taken(receiving_lane::session& present, channel_effects& out) {
+  present.told = present.taken;
+  const auto count = present.taken + (mutated(mutation::credit_twice) ? 1 : 0);
+  out.send(present.link, parcels_taken{present.wire_session, count});
 }
 
 port_counts channel_hub::counts(std::size_t end, time_point now) const {

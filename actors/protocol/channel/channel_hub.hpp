@@ -107,7 +107,8 @@ public:
   /// member. The hub does not connect to that incarnation again.
   void closed(lane_link link, time_point now, channel_effects& out,
               const std::optional<failure>& refused = std::nullopt);
-  /// Connects again, and tells of lanes that wait. Call it at least each 100 ms.
+  /// Connects again, tells of lanes that wait, and gives credit that is left over. Call it at least
+  /// each 100 ms.
   void tick(time_point now, channel_effects& out);
 
   // -- calls of the program's thread --
@@ -122,7 +123,8 @@ public:
   /// inbox has events again.
   std::optional<channel_event> next();
   /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
-  /// their order for each lane. It does not read which.parcel.
+  /// their order for each lane. The sender gets credit once half a window of parcels is taken, or
+  /// at the next tick. It does not read which.parcel.
   void taken(const channel_event& which, time_point now, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }
@@ -173,6 +175,7 @@ private:
   void accept(const lane_key& key, receiving_lane& lane, channel_effects& out);
   void hear_parcel(const lane_key& key, lane_link link, parcel_message what, time_point now,
                    channel_effects& out);
+  static void tell_taken(receiving_lane::session& present, channel_effects& out);
   void end_receiving(const lane_key& key, receiving_lane& lane, channel_effects& out);
 
   const member_id self_;

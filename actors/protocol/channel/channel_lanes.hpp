@@ -93,7 +93,8 @@ struct receiving_lane {
     std::uint64_t wire_session = 0; ///< As its sender numbers it.
     std::uint64_t number = 0;       ///< As this hub numbers it: senders do not know of each other.
     std::uint64_t received = 0, taken = 0;
-    bool is_heard = false; ///< The program took `joined`.
+    std::uint64_t told = 0; ///< Parcels for which the sender got credit.
+    bool is_heard = false;  ///< The program took `joined`.
   };
   struct untaken {
     std::uint64_t session = 0; ///< As this hub numbers it.

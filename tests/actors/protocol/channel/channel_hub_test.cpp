@@ -234,6 +234,23 @@ TEST_CASE("no more than the window is under way") {
   CHECK_FALSE(a.send());
 }
 
+TEST_CASE("a receiver gives credit for half a window at once, and for a rest at a tick") {
+  fixture b{worker(5, 50), {receiving({worker(0)}, 5)}};
+  const auto link = b.hub.new_link();
+  b.hub.accepted(link, worker(0, 1), b.now, b.out);
+  b.hear(link.value, channel_open{"a.out>b.in", 7, "int"});
+  b.said();
+  for (std::uint64_t sequence = 1; sequence <= 5; ++sequence)
+    b.hear(link.value, parcel_message{7, sequence, {}, {}});
+  b.events();
+  CHECK(b.finish().empty());
+  CHECK(b.finish().empty());
+  CHECK(b.finish() == lines{"1: taken 3 of 7"});
+  CHECK(b.finish().empty());
+  CHECK(b.tick(10ms) == lines{"1: taken 4 of 7"});
+  CHECK(b.tick(10ms).empty());
+}
+
 TEST_CASE("writable waits for credit again if the program has used it up") {
   sender a;
   a.join();
