@@ -28,7 +28,8 @@ struct parcel_tensor {
 struct channel_open {
   std::string channel;       ///< Its name, "players.seen>learners.came".
   std::uint64_t session = 0; ///< Grows with each session of this lane and sender.
-  std::string head;          ///< The type of the heads; both ends must have the same one.
+  std::string head;          ///< The type of the heads; both ends must have the same one ...
+  std::uint32_t window = 0;  ///< ... and the same window.
 
   bool operator==(const channel_open&) const = default;
 };

@@ -132,6 +132,7 @@ struct ChannelOpen {
   channel @0 :Text;
   session @1 :UInt64;
   head @2 :Text;
+  window @3 :UInt32;
 }
 
 # The values of its tensors are in the second segment, one behind the other.

@@ -8,12 +8,14 @@ static void write(const channel_open& from, schema::ChannelOpen::Builder to) {
   to.setChannel(cut_text(from.channel, scratch));
   to.setSession(from.session);
   to.setHead(cut_text(from.head, scratch));
+  to.setWindow(from.window);
 }
 
 static channel_open read(schema::ChannelOpen::Reader from) {
   return {.channel = read_text(from.getChannel()),
           .session = from.getSession(),
-          .head = read_text(from.getHead())};
+          .head = read_text(from.getHead()),
+          .window = from.getWindow()};
 }
 
 static void write(const parcel_message& from, schema::Parcel::Builder to, body_parts& body) {

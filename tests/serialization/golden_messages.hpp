@@ -203,7 +203,7 @@ inline std::vector<std::pair<std::string, message>> golden_channel_messages() {
   const actor_status of_actor{golden_actor_counters(), "node7", failure{errc::job_failed, "no"},
                               true};
   return {
-    {"lane_open", channel_message{channel_open{"players.seen>learners.came", 3, "step/16"}}},
+    {"lane_open", channel_message{channel_open{"players.seen>learners.came", 3, "step/16", 8}}},
     {"lane_parcel", channel_message{parcel}},
     {"lane_taken", channel_message{parcels_taken{3, 4}}},
     {"report_actor", status_message{actor, 1, 2, 3, of_actor, "10.0.0.2:4002"}},

@@ -293,7 +293,7 @@ constexpr std::size_t channel_message_kinds = std::variant_size_v<channel_messag
 /// Returns a random message of a lane. `kind` chooses the alternative.
 inline channel_message random_channel_message(random_source& random, std::size_t kind) {
   switch (kind) {
-  case 0: return channel_open{random.text(), random.number(), random.text()};
+  case 0: return channel_open{random.text(), random.number(), random.text(), random.number32()};
   case 1: return random_parcel(random);
   default: return parcels_taken{random.number(), random.number()};
   }

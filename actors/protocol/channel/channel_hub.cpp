@@ -98,11 +98,6 @@ void channel_hub::drop(lane_link link, channel_effects& out) {
   out.close(link);
 }
 
-void channel_hub::refuse(lane_link link, const std::string& why, channel_effects& out) {
-  links_.erase(link);
-  out.refuse(link, {errc::contract_broken, why});
-}
-
 void channel_hub::accepted(lane_link link, const member_id& from, time_point now,
                            channel_effects& /*out*/) {
   const bool is_new = links_.try_emplace(link, link_state{std::nullopt, from, now}).second;
@@ -239,7 +234,7 @@ void channel_hub::opened(lane_link link, time_point /*now*/, channel_effects& ou
     return;
   lane.opening->session = ++sessions_;
   const auto& end = ends_[found->second.lane->end];
-  out.send(link, channel_open{end.channel, lane.opening->session, end.head});
+  out.send(link, channel_open{end.channel, lane.opening->session, end.head, end.window});
 }
 
 void channel_hub::hear_taken(const lane_key& key, lane_link link, const parcels_taken& what,
@@ -372,55 +367,51 @@ bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byt
 
 // -- receiving side -----------------------------------------------------------------------------
 
-/// Returns the lane of a link that opens. Refuses the link and returns nullopt if this member has
-/// no such lane, as two builds or two graphs differ then.
-std::optional<channel_hub::lane_key> channel_hub::find_lane(lane_link link, const member_id& from,
-                                                            const channel_open& what,
-                                                            channel_effects& out) {
+/// Returns the lane of a link that opens, or why this member has no such lane: two builds or two
+/// graphs differ.
+result<channel_hub::lane_key> channel_hub::find_lane(const member_id& from,
+                                                     const channel_open& what) const {
   const auto end = std::ranges::find_if(
     ends_, [&](const channel_end& x) { return !x.sends && x.channel == what.channel; });
   const auto sender = lane_end_name(from), receiver = lane_end_name(self_);
-  if (end == ends_.end()) {
-    refuse(link,
-           fmt::format("{} sends on channel '{}', which {} does not have; start both from one "
-                       "program with the same options",
-                       sender, what.channel, receiver),
-           out);
-    return std::nullopt;
-  }
+  const auto differ = [](std::string how) {
+    return failure{errc::contract_broken, std::move(how)};
+  };
+  if (end == ends_.end())
+    return differ(fmt::format("{} sends on channel '{}', which {} does not have; start both from "
+                              "one program with the same options",
+                              sender, what.channel, receiver));
   const auto peer = std::ranges::find(end->peers, lane_member_of(from), lane_member_of);
-  if (peer == end->peers.end()) {
-    refuse(link,
-           fmt::format("{} is no sender of channel '{}' for {}; start both from one program with "
-                       "the same options",
-                       sender, what.channel, receiver),
-           out);
-    return std::nullopt;
-  }
-  if (end->head != what.head) {
-    refuse(link,
-           fmt::format("the ends of channel '{}' have different heads: {} sends {}, {} takes {}; "
-                       "start both from one build",
-                       what.channel, sender, what.head, receiver, end->head),
-           out);
-    return std::nullopt;
-  }
+  if (peer == end->peers.end())
+    return differ(fmt::format("{} is no sender of channel '{}' for {}; start both from one program "
+                              "with the same options",
+                              sender, what.channel, receiver));
+  if (end->head != what.head)
+    return differ(fmt::format("the ends of channel '{}' have different heads: {} sends {}, {} takes "
+                              "{}; start both from one build",
+                              what.channel, sender, what.head, receiver, end->head));
+  if (end->window != what.window)
+    return differ(fmt::format("the ends of channel '{}' have different windows: {} at {}, {} at "
+                              "{}; start both from one build",
+                              what.channel, what.window, sender, end->window, receiver));
   return lane_key{static_cast<std::size_t>(end - ends_.begin()),
                   static_cast<std::uint32_t>(peer - end->peers.begin())};
 }
 
 void channel_hub::hear_open(lane_link link, link_state& of, const channel_open& what,
                             channel_effects& out) {
-  const auto key = find_lane(link, of.from, what, out);
-  if (!key)
-    return;
+  const auto key = find_lane(of.from, what);
+  if (!key) {
+    links_.erase(link);
+    return out.refuse(link, key.error());
+  }
   auto& lane = receivers_.at(*key);
   if (lane.newest_from == of.from && what.session <= lane.newest_session
       && !mutated(mutation::late_open_taken))
     return drop(link, out);
   lane.newest_from = of.from;
   lane.newest_session = what.session;
-  of.lane = key;
+  of.lane = *key;
   if (lane.opening)
     drop(lane.opening->link, out);
   if (lane.present && !mutated(mutation::old_session_not_ended)) {

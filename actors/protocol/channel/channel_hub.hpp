@@ -28,7 +28,7 @@ struct channel_end {
   std::string head; ///< The type of the heads (head_type_of() in actors/training/ports.hpp).
   /// The members at the other end, without incarnations. The number of one is its index here.
   std::vector<member_id> peers;
-  std::uint32_t window = 8; ///< Parcels under way on a lane, 1 .. channel_window_max.
+  std::uint32_t window = channel_window_default; ///< Parcels under way, 1 .. channel_window_max.
 
   bool operator==(const channel_end&) const = default;
 };
@@ -151,7 +151,6 @@ private:
   void withdraw(const lane_key& key, channel_event::kind what);
   void drop(lane_link link, channel_effects& out);
   void end_link(lane_link link, const link_state& what, time_point now, channel_effects& out);
-  void refuse(lane_link link, const std::string& why, channel_effects& out);
 
   // The sending side.
   void list(const lane_key& key, sending_lane& lane, const member_address* found, time_point now,
@@ -170,8 +169,7 @@ private:
 
   // The receiving side.
   void hear_open(lane_link link, link_state& of, const channel_open& what, channel_effects& out);
-  std::optional<lane_key> find_lane(lane_link link, const member_id& from, const channel_open& what,
-                                    channel_effects& out);
+  result<lane_key> find_lane(const member_id& from, const channel_open& what) const;
   void accept(const lane_key& key, receiving_lane& lane, channel_effects& out);
   void hear_parcel(const lane_key& key, lane_link link, parcel_message what, time_point now,
                    channel_effects& out);

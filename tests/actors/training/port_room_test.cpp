@@ -92,7 +92,7 @@ TEST_CASE("a_long_wait_for_a_parcel_is_told_once_until_one_comes") {
   in<int> came{"came"};
   one_end b{learner, player, came};
   const auto link = b.room->accepted(player);
-  b.room->received(link, channel_open{"players>learners", 1, in<int>::type()});
+  b.room->received(link, channel_open{"players>learners", 1, in<int>::type(), 2});
   b.step = 100ms;
   bool has_parcel = false;
   std::thread owner{[&] { has_parcel = came.next(5s).has_value(); }};

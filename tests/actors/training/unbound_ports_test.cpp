@@ -31,7 +31,7 @@ TEST_CASE("events_wait_until_the_ports_of_the_member_are_bound") {
   room.begin({.clock = [] { return time_point{0}; }, .wake = [] {}, .fail = [](const failure&) {}},
              std::make_shared<no_links>());
   const auto link = room.accepted(sender);
-  room.received(link, channel_open{"a>b", 1, in<int>::type()});
+  room.received(link, channel_open{"a>b", 1, in<int>::type(), channel_window_default});
   room.deliver();
   CHECK(seen.empty());
   room.bind(0, came);

@@ -142,7 +142,7 @@ struct receiver : fixture {
   }
   std::uint64_t join(const member_id& from, std::uint64_t session) {
     const auto link = accept(from);
-    hear(link, channel_open{"a.out>b.in", session, "int"});
+    hear(link, channel_open{"a.out>b.in", session, "int", 2});
     return link;
   }
   lines parcel(std::uint64_t link, std::uint64_t session, std::uint64_t sequence) {
@@ -182,7 +182,7 @@ TEST_CASE("a program sends in a session after it heard of it") {
 TEST_CASE("a receiver accepts a session, and takes its parcels in order") {
   receiver b;
   const auto link = b.accept(worker(0, 1));
-  CHECK(b.hear(link, channel_open{"a.out>b.in", 7, "int"}) == lines{"wake", "1: taken 0 of 7"});
+  CHECK(b.hear(link, channel_open{"a.out>b.in", 7, "int", 2}) == lines{"wake", "1: taken 0 of 7"});
   CHECK(b.parcel(link, 7, 1).empty());
   CHECK(b.parcel(link, 7, 2).empty());
   CHECK(b.events() == lines{"joined 0/0", "parcel 0/0 1", "parcel 0/0 2"});
@@ -208,7 +208,7 @@ TEST_CASE("a member of a circle has both ends of a channel") {
   CHECK(c.list({{worker(2, 2), "host:2"}}) == lines{"connect 1 host:2"});
   const auto link = c.hub.new_link();
   c.hub.accepted(link, worker(0, 3), c.now, c.out);
-  CHECK(c.hear(link.value, channel_open{"a.out>b.in", 1, "int"})
+  CHECK(c.hear(link.value, channel_open{"a.out>b.in", 1, "int", 2})
         == lines{"wake", "2: taken 0 of 1"});
   CHECK(c.open(1) == lines{"1: open a.out>b.in 2 int"});
   c.hear(1, parcels_taken{2, 0});
@@ -238,7 +238,7 @@ TEST_CASE("a receiver gives credit for half a window at once, and for a rest at 
   fixture b{worker(5, 50), {receiving({worker(0)}, 5)}};
   const auto link = b.hub.new_link();
   b.hub.accepted(link, worker(0, 1), b.now, b.out);
-  b.hear(link.value, channel_open{"a.out>b.in", 7, "int"});
+  b.hear(link.value, channel_open{"a.out>b.in", 7, "int", 5});
   b.said();
   for (std::uint64_t sequence = 1; sequence <= 5; ++sequence)
     b.hear(link.value, parcel_message{7, sequence, {}, {}});
@@ -446,7 +446,7 @@ TEST_CASE("a receiver takes what has arrived of a dead sender, then hears lost a
   b.parcel(old, 3, 2);
   CHECK(b.events() == lines{"joined 0/0", "parcel 0/0 1", "parcel 0/0 2"});
   const auto link = b.accept(worker(0, 2));
-  CHECK(b.hear(link, channel_open{"a.out>b.in", 1, "int"}) == lines{"close 1", "wake"});
+  CHECK(b.hear(link, channel_open{"a.out>b.in", 1, "int", 2}) == lines{"close 1", "wake"});
   CHECK(b.parcel(old, 3, 3).empty()); // It was on its way.
   CHECK(b.finish().empty());
   CHECK(b.finish() == lines{"2: taken 0 of 1"}); // The new session waits for the old one.
@@ -462,9 +462,9 @@ TEST_CASE("sessions that wait for an old one replace each other") {
   b.events();
   CHECK(b.lose(old) == lines{"wake"});
   const auto second = b.accept(worker(0, 1));
-  CHECK(b.hear(second, channel_open{"a.out>b.in", 2, "int"}).empty());
+  CHECK(b.hear(second, channel_open{"a.out>b.in", 2, "int", 2}).empty());
   const auto third = b.accept(worker(0, 1));
-  CHECK(b.hear(third, channel_open{"a.out>b.in", 3, "int"}) == lines{"close 2"});
+  CHECK(b.hear(third, channel_open{"a.out>b.in", 3, "int", 2}) == lines{"close 2"});
   b.lose(third);
   CHECK(b.finish().empty());
   CHECK(b.events() == lines{"lost 0/0"});
@@ -474,7 +474,7 @@ TEST_CASE("a late link of an older session does not end the newer one") {
   receiver b;
   const auto late = b.accept(worker(0, 1));
   const auto link = b.join(worker(0, 1), 2);
-  CHECK(b.hear(late, channel_open{"a.out>b.in", 1, "int"}) == lines{"close 1"});
+  CHECK(b.hear(late, channel_open{"a.out>b.in", 1, "int", 2}) == lines{"close 1"});
   CHECK(b.parcel(link, 2, 1).empty());
 }
 
@@ -527,7 +527,7 @@ TEST_CASE("a parcel that does not fit ends the session") {
     CHECK(b.parcel(link, 1, 3) == lines{close, "wake"});
   }
   SUBCASE("a second channel_open") {
-    CHECK(b.hear(link, channel_open{"a.out>b.in", 2, "int"}) == lines{close, "wake"});
+    CHECK(b.hear(link, channel_open{"a.out>b.in", 2, "int", 2}) == lines{close, "wake"});
   }
   SUBCASE("a message of a receiver") {
     CHECK(b.hear(link, parcels_taken{1, 0}) == lines{close, "wake"});
@@ -543,7 +543,7 @@ TEST_CASE("a parcel before its session is accepted closes the link") {
   b.parcel(old, 1, 1);
   b.events();
   const auto link = b.accept(worker(0, 1));
-  b.hear(link, channel_open{"a.out>b.in", 2, "int"});
+  b.hear(link, channel_open{"a.out>b.in", 2, "int", 2});
   CHECK(b.parcel(link, 2, 1) == lines{"close 3"});
   CHECK(b.finish().empty());
 }
@@ -583,15 +583,18 @@ TEST_CASE("a link without a first message is closed after 5 s") {
 
 TEST_CASE("ends of different builds or graphs are refused in one line") {
   receiver b;
-  CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"a.out>b.in", 1, "float"})
+  CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"a.out>b.in", 1, "float", 2})
         == lines{"refuse 1: the ends of channel 'a.out>b.in' have different heads: worker 0 sends "
                  "float, worker 5 takes int; start both from one build"});
-  CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"x.y>z.u", 1, "int"})
+  CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"x.y>z.u", 1, "int", 2})
         == lines{"refuse 2: worker 0 sends on channel 'x.y>z.u', which worker 5 does not have; "
                  "start both from one program with the same options"});
-  CHECK(b.hear(b.accept(worker(3, 1)), channel_open{"a.out>b.in", 1, "int"})
+  CHECK(b.hear(b.accept(worker(3, 1)), channel_open{"a.out>b.in", 1, "int", 2})
         == lines{"refuse 3: worker 3 is no sender of channel 'a.out>b.in' for worker 5; start both "
                  "from one program with the same options"});
+  CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"a.out>b.in", 1, "int", 3})
+        == lines{"refuse 4: the ends of channel 'a.out>b.in' have different windows: 3 at worker "
+                 "0, 2 at worker 5; start both from one build"});
   const auto link = b.join(worker(0, 1), 1); // A refusal is no session.
   CHECK(b.parcel(link, 1, 1).empty());
 }
