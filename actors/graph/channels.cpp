@@ -100,6 +100,18 @@ result<void> check_join(const graph& described, const join_of_ports& join) {
   return check_shape(join, count_of(described, join.from.node), count_of(described, join.to.node));
 }
 
+/// Checks that no member has more ports than its reports hold.
+result<void> check_count(const std::vector<join_of_ports>& joins) {
+  std::map<std::string, std::size_t> ports; // By node.
+  for (const auto& join : joins)
+    for (const auto* node : {&join.from.node, &join.to.node})
+      if (++ports[*node] > ports_max)
+        return refuse(fmt::format("{} has more than {} joined ports, and a member has at most {}: "
+                                  "send several kinds of parcels through one port",
+                                  *node, ports_max, ports_max));
+  return {};
+}
+
 /// Checks that each port is joined once.
 result<void> check_once(const std::vector<join_of_ports>& joins) {
   std::vector<std::pair<const joined_port*, const joined_port*>> ends; // And the other end.
@@ -124,6 +136,8 @@ result<void> check_channels(const graph& described) {
   for (const auto& join : described.joins())
     if (auto fits = check_join(described, join); !fits)
       return fits;
+  if (auto fits = check_count(described.joins()); !fits)
+    return fits;
   return check_once(described.joins());
 }
 

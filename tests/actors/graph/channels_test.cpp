@@ -172,6 +172,19 @@ TEST_CASE("a_port_is_joined_once") {
         }).empty());
 }
 
+TEST_CASE("a_member_has_at_most_as_many_ports_as_its_reports_hold") {
+  const auto joined = [](std::size_t times) {
+    return rejection_with([times](auto& g, auto& learners, auto& players) {
+      for (std::size_t i = 0; i < times; ++i)
+        g.join(players, &player::seen, learners, &listener::came);
+    });
+  };
+  CHECK(joined(ports_max).starts_with("one port of players is joined with"));
+  CHECK(joined(ports_max + 1)
+        == "players has more than 64 joined ports, and a member has at most 64: send several kinds "
+           "of parcels through one port");
+}
+
 TEST_CASE("a_join_belongs_to_the_graph_of_its_nodes") {
   graph other;
   auto strangers = other.add("strangers", actors<player>{});
