@@ -387,9 +387,10 @@ result<channel_hub::lane_key> channel_hub::find_lane(const member_id& from,
                               "with the same options",
                               sender, what.channel, receiver));
   if (end->head != what.head)
-    return differ(fmt::format("the ends of channel '{}' have different heads: {} sends {}, {} takes "
-                              "{}; start both from one build",
-                              what.channel, sender, what.head, receiver, end->head));
+    return differ(
+      fmt::format("the ends of channel '{}' have different heads: {} sends {}, {} takes "
+                  "{}; start both from one build",
+                  what.channel, sender, what.head, receiver, end->head));
   if (end->window != what.window)
     return differ(fmt::format("the ends of channel '{}' have different windows: {} at {}, {} at "
                               "{}; start both from one build",
