@@ -4,9 +4,13 @@
 #include "actors/kv.hpp"
 #include "actors/training/port_room.hpp"
 
+#include "caf/send.hpp"
+#include "caf/typed_actor.hpp"
+
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -24,5 +28,24 @@ struct lane_options {
   notice_sink waits{};   ///< Takes notices of lanes that wait for credit.
   log_sink log{};        ///< Takes lines on them, where the process has a log.
 };
+
+/// Begins the lanes of a member, whose actor is `self`. They end with it. `body`: the actor that runs
+/// the owner's code; it is told to deliver. `self` takes failures. `around`: what the member alone
+/// knows.
+template <class Self, class Body>
+listener_sink begin_lanes(Self* self, const lane_options& lanes, const Body& body,
+                          port_surroundings around) {
+  using failure_sink = caf::typed_actor<caf::reacts_to<failure>>;
+  around.wake = [to = body] { caf::anon_send(to, deliver_atom_v); };
+  around.fail = [me = caf::actor_cast<failure_sink>(self)](const failure& why) {
+    caf::anon_send(me, why);
+  };
+  around.waits = lanes.waits;
+  around.log = lanes.log;
+  const auto carrying = lanes.carry(lanes.room, std::move(around));
+  self->attach_functor(
+    [carrying] { caf::anon_send_exit(carrying, caf::exit_reason::user_shutdown); });
+  return carrying;
+}
 
 } // namespace troupe

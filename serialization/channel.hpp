@@ -14,8 +14,8 @@ namespace troupe {
 
 constexpr std::size_t parcel_head_bytes_max = 4096;
 constexpr std::size_t parcel_tensors_max = 256;
-constexpr std::uint64_t parcel_floats_max = std::uint64_t{1}
-                                            << 28; ///< 1 GiB, all tensors together.
+/// Of all tensors together: 1 GiB.
+constexpr std::uint64_t parcel_floats_max = std::uint64_t{1} << 28;
 constexpr std::uint32_t channel_window_max = 1024, channel_window_default = 8;
 
 /// Values of a parcel, f32[count].
@@ -26,7 +26,7 @@ struct parcel_tensor {
 
 /// The first message of a lane's link, from the sender.
 struct channel_open {
-  std::string channel;       ///< Its name, "players.seen>learners.came".
+  std::string channel;       ///< Its name, "players>learners".
   std::uint64_t session = 0; ///< Grows with each session of this lane and sender.
   std::string head;          ///< The type of the heads; both ends must have the same one ...
   std::uint32_t window = 0;  ///< ... and the same window.

@@ -172,7 +172,8 @@ void take_channels(const graph& described, plan& made) {
                             .to = sides[join.to.node],
                             .shape = join.shape,
                             .window = join.window,
-                            .head = join.head};
+                            .head = join.head,
+                            .head_bytes = join.head_bytes};
     channel.from.port = join.from;
     channel.to.port = join.to;
     if (const int number = ++numbers[channel.name]; number > 1)
@@ -200,6 +201,7 @@ planned_end end_of(const planned_channel& channel, bool sends, std::uint32_t num
   made.end.channel = channel.name;
   made.end.sends = sends;
   made.end.head = channel.head;
+  made.end.head_bytes = channel.head_bytes;
   made.end.window = channel.window;
   const auto add = [&](std::uint32_t peer) {
     made.end.peers.push_back({other.as, other.first + peer, {}});
@@ -216,9 +218,11 @@ planned_end end_of(const planned_channel& channel, bool sends, std::uint32_t num
 }
 
 /// Finds the ports of a member. `find`: returns that of an end. `node`: of the member.
+/// `why_no_pulls`: behind a port that pulls; empty: it may.
 template <class Find>
 result<member_ports> found_ports(const std::vector<planned_end>& ends, const std::string& node,
-                                 bool has_store, const std::vector<port_base*>& made, Find find) {
+                                 const std::string& why_no_pulls,
+                                 const std::vector<port_base*>& made, Find find) {
   const auto wrong = [](std::string text) {
     return failure{errc::invalid_argument, std::move(text)};
   };
@@ -246,10 +250,12 @@ result<member_ports> found_ports(const std::vector<planned_end>& ends, const std
                                  name, node));
       continue;
     }
-    if (!has_store)
-      return wrong(fmt::format("the port {0} of {1} pulls, and {1} leads to no store: call "
-                               "{1}.into(...)",
-                               name, node));
+    if (!why_no_pulls.empty())
+      return wrong(fmt::format("the port {} of {} pulls, and {}", name, node, why_no_pulls));
+    if (!all.pulls.empty())
+      return wrong(fmt::format("two ports of {} pull, {} and {}: one ask() brings all tables, so "
+                               "leave one out",
+                               node, quote(all.pulls.front()->name()), name));
     all.pulls.push_back(*one);
   }
   return all;
@@ -285,7 +291,10 @@ made_actor make_actor(const plan& what, std::uint32_t index, program_notes* note
   }
   if (!made.actor)
     throw std::invalid_argument{node.name + " made no actor: its maker returned null"};
-  auto found = found_ports(channels_of(what, {role::actor, index, {}}), node.name, node.has_store,
+  const auto why_no_pulls = node.has_store
+                              ? std::string{}
+                              : fmt::format("{0} leads to no store: call {0}.into(...)", node.name);
+  auto found = found_ports(channels_of(what, {role::actor, index, {}}), node.name, why_no_pulls,
                            collector.ports(), [&](const joined_port& port) -> port_base* {
                              return port.of_actor ? port.of_actor(*made.actor) : nullptr;
                            });
@@ -301,9 +310,10 @@ made_actor make_actor(const plan& what, std::uint32_t index, program_notes* note
 
 result<member_ports> ports_of(const std::vector<planned_end>& ends, const std::string& node,
                               trainer& one, const std::vector<port_base*>& made) {
-  return found_ports(ends, node, true, made, [&](const joined_port& port) -> port_base* {
-    return port.of_trainer ? port.of_trainer(one) : nullptr;
-  });
+  return found_ports(ends, node, "trainers get values in gradient(): leave the port out", made,
+                     [&](const joined_port& port) -> port_base* {
+                       return port.of_trainer ? port.of_trainer(one) : nullptr;
+                     });
 }
 
 } // namespace troupe

@@ -40,6 +40,7 @@ struct planned_channel {
   join_shape shape = join_shape::spread;
   std::uint32_t window = channel_window_default;
   std::string head;
+  std::size_t head_bytes = 0;
 };
 
 /// An end of a channel as one member has it, before its program's object is made.

@@ -6,14 +6,13 @@
 #include "base/notes.hpp"
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 
 namespace troupe {
 
-/// An actor of a program, in a process of its own. Its ports are members of it. All of its
-/// functions and the callbacks of its ports run on one thread, one after the other. Each may throw:
-/// the job then stops with the text. Each may last 5 s. Its state does not survive a death.
+/// An actor of a program, in a process of its own; with --threads it has a thread. Its ports are
+/// members of it. All of its functions and the callbacks of its ports run on one thread, one after
+/// the other. Each may throw: the job then stops with the text. A call of 10 s is named in a line,
+/// and nothing ends it. Its state does not survive a death.
 class own_actor {
 public:
   /// The place of an actor in its job.
@@ -27,11 +26,13 @@ public:
   virtual ~own_actor() = default;
   /// Called once, before all other calls. Set the callbacks of the ports here.
   virtual void start() {}
-  /// Called each 10 ms.
+  /// Called 10 ms after its last call returned. `now`: the time since some moment, virtual with
+  /// --simulate.
   virtual void tick(time_point /*now*/) {}
   /// Called once, when all batches of the job are applied or the job stops.
   virtual void stop() {}
 
+  /// Returns its place, from start() on.
   const place& where() const { return where_; }
   /// For the shell, before start().
   void put(place where) { where_ = where; }
@@ -39,8 +40,4 @@ public:
 private:
   place where_;
 };
-
-/// Makes the actor, on the thread that uses it. The argument is its number in its node.
-using own_actor_factory = std::function<std::unique_ptr<own_actor>(std::uint32_t index)>;
-
 } // namespace troupe

@@ -19,6 +19,46 @@ constexpr std::chrono::seconds parcel_wait_told{10};
 
 } // namespace
 
+/// Says that a callback of the program runs.
+class port_room::calling {
+public:
+  explicit calling(bool& is_calling) : is_calling_(is_calling) { is_calling_ = true; }
+  ~calling() { is_calling_ = false; }
+  calling(const calling&) = delete;
+  calling& operator=(const calling&) = delete;
+
+private:
+  bool& is_calling_;
+};
+
+/// Holds the lock of a room for one call of the hub. What the hub says to others goes out after the
+/// lock is free, as a log may wait for a disk.
+class port_room::hub_call {
+public:
+  explicit hub_call(port_room& room) : room_(room) { room.mutex_.lock(); }
+  ~hub_call() {
+    const auto all = std::exchange(room_.said_, {});
+    room_.mutex_.unlock();
+    if (all.wakes)
+      room_.came_.notify_all();
+    if (all.wakes && room_.around_.wake)
+      room_.around_.wake();
+    for (const auto& [level, text] : all.lines)
+      if (room_.around_.log)
+        room_.around_.log(level, text);
+    for (const auto& each : all.notices)
+      if (room_.around_.waits)
+        room_.around_.waits(each);
+    if (all.failed && room_.around_.fail)
+      room_.around_.fail(*all.failed);
+  }
+  hub_call(const hub_call&) = delete;
+  hub_call& operator=(const hub_call&) = delete;
+
+private:
+  port_room& room_;
+};
+
 /// Stands between a port and the room. `end`: the number of ends for a port that pulls.
 class port_room::line final : public port_line {
 public:
@@ -26,7 +66,7 @@ public:
 
   bool send(std::uint32_t to, std::vector<std::byte> head,
             std::vector<parcel_tensor> tensors) override {
-    const std::lock_guard lock{room_->mutex_};
+    const hub_call now{*room_};
     return room_->hub_.send(end_, to, std::move(head), std::move(tensors), room_->around_.clock(),
                             *room_);
   }
@@ -48,7 +88,8 @@ public:
   }
 
   void ask(std::vector<std::vector<std::uint64_t>> keys) override {
-    if (room_->asking_ != nullptr || !room_->around_.ask)
+    assert(room_->around_.ask); // Only ports of actors pull.
+    if (room_->asking_ != nullptr)
       return;
     room_->asking_ = port_;
     room_->around_.ask(std::move(keys));
@@ -116,6 +157,7 @@ bool port_room::keep(channel_event& what) {
 void port_room::call(channel_event& what) {
   auto& port = *ports_[what.end];
   {
+    const calling now{is_calling_};
     const user_call here{{"port", port.name(), around_.whose}};
     switch (what.what) {
     case channel_event::kind::parcel: port.deliver(std::move(what.parcel), what.peer); break;
@@ -132,9 +174,9 @@ void port_room::call(channel_event& what) {
   }
   if (what.what != channel_event::kind::parcel)
     return;
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   end_parcel_wait(what.end);
-  hub_.taken(what, around_.clock(), *this);
+  hub_.taken(what, *this);
 }
 
 void port_room::values(const_tensors all) {
@@ -147,9 +189,13 @@ void port_room::values(const_tensors all) {
 
 std::optional<std::pair<parcel_message, std::uint32_t>>
 port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::logic_error{"port '" + ports_[end]->name() + "' waits for a parcel, " + why};
+  };
   if (!around_.why_no_wait.empty())
-    throw std::logic_error{"port '" + ports_[end]->name() + "' waits for a parcel, "
-                           + around_.why_no_wait};
+    refuse(around_.why_no_wait);
+  if (is_calling_)
+    refuse("within a callback: call next() in gradient() itself");
   const auto until = std::chrono::steady_clock::now()
                      + std::min<std::chrono::nanoseconds>(timeout, next_timeout_max);
   for (;;) {
@@ -168,9 +214,9 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
         call(*what);
       continue;
     }
-    const std::lock_guard lock{mutex_};
+    const hub_call now{*this};
     end_parcel_wait(end);
-    hub_.taken(*what, around_.clock(), *this);
+    hub_.taken(*what, *this);
     return std::pair{std::move(what->parcel), what->peer};
   }
 }
@@ -201,57 +247,54 @@ void port_room::tell_of_parcel_wait() {
   mine.is_told = true;
   const auto text = "port '" + ports_[waits_at_]->name() + "' has waited for a parcel for "
                     + std::to_string(parcel_wait_told.count()) + " s";
-  if (around_.log)
-    around_.log(log_level::warn, text);
-  if (around_.waits)
-    around_.waits({log_level::warn, "parcels-of-port-" + std::to_string(waits_at_), {}, text});
+  said_.lines.emplace_back(log_level::warn, text);
+  said_.notices.push_back(
+    {log_level::warn, "parcels-of-port-" + std::to_string(waits_at_), {}, text});
 }
 
 void port_room::end_parcel_wait(std::size_t end) {
   if (!std::exchange(parcel_waits_[end], {}).is_told)
     return;
-  if (around_.log)
-    around_.log(log_level::info, "port '" + ports_[end]->name() + "' has a parcel");
-  if (around_.waits)
-    around_.waits({log_level::warn, "parcels-of-port-" + std::to_string(end), {}, ""});
+  said_.lines.emplace_back(log_level::info, "port '" + ports_[end]->name() + "' has a parcel");
+  said_.notices.push_back({log_level::warn, "parcels-of-port-" + std::to_string(end), {}, ""});
 }
 
 void port_room::stop_with(const failure& why) {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   fail(why);
 }
 
 // -- the links' threads ---------------------------------------------------------------------------
 
 void port_room::listed(const std::vector<member_address>& all) {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   hub_.listed(all, around_.clock(), *this);
 }
 
 void port_room::opened(lane_link link) {
-  const std::lock_guard lock{mutex_};
-  hub_.opened(link, around_.clock(), *this);
+  const hub_call now{*this};
+  hub_.opened(link, *this);
 }
 
 lane_link port_room::accepted(const member_id& from) {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   const auto link = hub_.new_link();
-  hub_.accepted(link, from, around_.clock(), *this);
+  hub_.accepted(link, from, around_.clock());
   return link;
 }
 
 void port_room::received(lane_link link, channel_message what) {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   hub_.received(link, std::move(what), around_.clock(), *this);
 }
 
 void port_room::closed(lane_link link, const std::optional<failure>& refused) {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   hub_.closed(link, around_.clock(), *this, refused);
 }
 
 void port_room::tick() {
-  const std::lock_guard lock{mutex_};
+  const hub_call now{*this};
   hub_.tick(around_.clock(), *this);
   tell_of_parcel_wait();
 }
@@ -287,11 +330,7 @@ void port_room::refuse(lane_link link, const failure& why) { links_->refuse(link
 
 void port_room::close(lane_link link) { links_->close(link); }
 
-void port_room::wake() {
-  came_.notify_all();
-  if (around_.wake)
-    around_.wake();
-}
+void port_room::wake() { said_.wakes = true; }
 
 /// Tells of a wait and of its end. The end has a topic of its own, as an empty text takes a line
 /// back and shows none.
@@ -302,18 +341,15 @@ void port_room::waits(std::size_t end, std::uint32_t peer, const std::string& te
   const auto waits = begins ? port + text : "";
   const auto is_over =
     begins ? "" : port + "no longer waits for " + to_string(process_of(channel.peers[peer]));
-  if (around_.log)
-    around_.log(begins ? log_level::warn : log_level::info, waits + is_over);
-  if (!around_.waits)
-    return;
+  said_.lines.emplace_back(begins ? log_level::warn : log_level::info, waits + is_over);
   const auto topic = "-of-lane-" + std::to_string(end) + "-" + std::to_string(peer);
-  around_.waits({log_level::warn, "wait" + topic, {}, waits});
-  around_.waits({log_level::warn, "end" + topic, {}, is_over});
+  said_.notices.push_back({log_level::warn, "wait" + topic, {}, waits});
+  said_.notices.push_back({log_level::warn, "end" + topic, {}, is_over});
 }
 
 void port_room::fail(const failure& why) {
-  if (around_.fail)
-    around_.fail(why);
+  if (!said_.failed)
+    said_.failed = why;
 }
 
 } // namespace troupe

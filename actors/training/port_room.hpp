@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -24,9 +25,9 @@ namespace troupe {
 /// The surroundings of the ports of a member.
 struct port_surroundings {
   std::function<time_point()> clock = {};
-  /// Has deliver() called soon on the owner's thread. Called under the lock of the room.
+  /// Has deliver() called soon on the owner's thread.
   std::function<void()> wake = {};
-  /// Ends the member, and with it the job. Called under the lock of the room.
+  /// Ends the member, and with it the job.
   std::function<void(const failure&)> fail = {};
   /// Asks for values; values() follows on the owner's thread.
   std::function<void(std::vector<std::vector<std::uint64_t>>)> ask = {};
@@ -37,13 +38,15 @@ struct port_surroundings {
   std::string why_no_wait = {};
 };
 
-/// Thread-safe. The owner's thread alone calls bind(), deliver() and values(), and the ports.
+/// Thread-safe, but for begin(). The owner's thread alone calls bind(), deliver() and values(), and
+/// the ports.
 class port_room final : channel_effects {
 public:
   port_room(const member_id& self, std::vector<channel_end> ends);
   ~port_room() override;
 
-  /// Sets the surroundings, before any other call. The links are called under the lock of the room.
+  /// Sets the surroundings, before all calls but bind() and bind_pulls(). The links are called under
+  /// the lock of the room, and the functions of `around` are not.
   void begin(port_surroundings around, std::shared_ptr<lane_links> links);
 
   // -- the owner's thread --
@@ -81,6 +84,15 @@ public:
 
 private:
   class line;
+  class hub_call;
+  class calling;
+  /// What goes out when the lock is free.
+  struct messages {
+    bool wakes = false; ///< The inbox has events of which the owner does not know.
+    std::vector<std::pair<log_level, std::string>> lines;
+    std::vector<notice> notices;
+    std::optional<failure> failed;
+  };
   /// The wait of next() for parcels of one port, since the last parcel.
   struct parcel_wait {
     std::chrono::nanoseconds waited{0}; ///< Without a wait that has not ended.
@@ -106,6 +118,7 @@ private:
                                                                std::chrono::nanoseconds timeout);
 
   mutable std::mutex mutex_;
+  messages said_;
   std::condition_variable came_;
   channel_hub hub_;
   port_surroundings around_;
@@ -114,6 +127,7 @@ private:
   std::vector<std::deque<channel_event>> kept_; ///< One for each end: events for in::next().
   std::vector<std::unique_ptr<line>> lines_;
   port_base* asking_ = nullptr; ///< The port whose values are under way.
+  bool is_calling_ = false;     ///< A callback of the program runs. Of the owner's thread alone.
   std::chrono::nanoseconds waited_{0};
   std::optional<time_point> waits_since_; ///< Set while next() waits, ...
   std::size_t waits_at_ = 0;              ///< ... for a parcel of this end.

@@ -7,6 +7,7 @@
 #include "base/buffer.hpp"
 #include "serialization/channel.hpp"
 
+#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,7 @@ struct parcel {
   std::uint32_t from = 0;           ///< Set on arrival: the sender's number among the peers.
 };
 
-/// Connects a port with its channel. The shell of the member implements it.
+/// Connects a port with its channel. port_room implements it.
 class port_line {
 public:
   virtual ~port_line() = default;
@@ -96,7 +97,7 @@ protected:
   virtual ~port_base();
   /// Returns the line. Throws std::logic_error if the port is not joined.
   port_line& line() const;
-  /// Returns the line. Throws std::out_of_range for a peer that there is not.
+  /// Returns the line. Throws std::out_of_range for `to` >= peers().
   port_line& line_to(std::uint32_t to) const;
   /// Does what out::send() does.
   bool send_bytes(const void* head, std::size_t size, const std::vector<tensor>& tensors,
@@ -127,7 +128,7 @@ private:
   port_collector* around_;
 };
 
-/// Sends parcels to its peers: the members of the other node to which the shape of the join leads.
+/// Sends parcels to its peers, all calls on the owner's thread. The peers are the members of the other node to which the shape of the join leads.
 /// With join_shape::spread they are all members, by their number; else there is one, number 0.
 template <class Head>
 class out final : public port_base {
@@ -143,11 +144,12 @@ public:
   /// Sends a parcel to peer `to`. Returns false without credit or session: keep the parcel, drop
   /// it, or send it when `writable` is called. It never blocks. A parcel that was sent is lost if
   /// either end dies before the parcel was taken. Throws std::invalid_argument for tensors beyond
-  /// the limits, and std::out_of_range for a peer that there is not.
+  /// the limits, and std::out_of_range for `to` >= peers().
   [[nodiscard]] bool send(const parcel<Head>& what, std::uint32_t to) {
     return send_bytes(&what.head, sizeof(Head), what.tensors, to);
   }
-  /// Returns whether send() would succeed now. If not for want of credit, the port waits.
+  /// Returns whether send() would succeed now. False for want of credit begins a wait, which the
+  /// report counts. No `writable` follows.
   bool ready(std::uint32_t to) const { return line_to(to).ready(to); }
   /// Returns the number of peers.
   std::uint32_t peers() const { return line().peers(); }
@@ -174,11 +176,14 @@ public:
   explicit in(std::string_view name) : port_base(kind::in, name, type()) {}
 
   /// Called on the owner's thread with each parcel, in the order of its sender. Its return gives
-  /// the sender room for another parcel. It may last 5 s, and may throw: the job then stops.
+  /// the sender room for another parcel. Set it before the first parcel: in an actor's start(), in a
+  /// trainer's constructor. It may throw: the job then stops. A call of 10 s is named in a line.
   std::function<void(parcel<Head>&&)> take = {};
 
-  /// Waits for the next parcel, at most `timeout`, which may be 5 s. A trainer needs it, within
-  /// gradient(). Other ports' callbacks run meanwhile. Returns nullopt when the time is over.
+  /// Waits for the next parcel, which is then not passed to `take`. Returns nullopt after `timeout`,
+  /// or after 5 s if that is less. Only trainers call it, within gradient() itself. Callbacks of
+  /// other ports run meanwhile. Throws std::logic_error within a callback, and where may_wait() is
+  /// false.
   std::optional<parcel<Head>> next(std::chrono::nanoseconds timeout) {
     auto came = line().next(timeout);
     if (!came)
@@ -198,8 +203,8 @@ private:
   static parcel<Head> whole(parcel_message&& what, std::uint32_t from) {
     parcel<Head> made;
     made.from = from;
-    if (what.head.size() == sizeof(Head)) // The hub compares the types of both ends.
-      std::memcpy(&made.head, what.head.data(), sizeof(Head));
+    assert(what.head.size() == sizeof(Head)); // The hub checks it.
+    std::memcpy(&made.head, what.head.data(), sizeof(Head));
     for (auto& each : what.tensors)
       made.tensors.emplace_back(std::move(each.values), each.count);
     return made;

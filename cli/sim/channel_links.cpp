@@ -71,12 +71,12 @@ void channel_world::connect(member& from, lane_link as, const member_address& to
     end.hears = true;
     end.as = acceptor->hub->new_link();
     acceptor->links[end.as] = number;
-    acceptor->hub->accepted(end.as, members_[on.ends[0].member]->id, now_, *acceptor->effects);
+    acceptor->hub->accepted(end.as, members_[on.ends[0].member]->id, now_);
     post_on(number, false, [this, number] {
       auto& opened = *links_[number];
       auto* const initiator = end_of(opened, false);
       if (initiator != nullptr && opened.ends[0].hears && !opened.ends[0].is_dropped)
-        initiator->hub->opened(opened.ends[0].as, now_, *initiator->effects);
+        initiator->hub->opened(opened.ends[0].as, *initiator->effects);
     });
   });
 }

@@ -228,7 +228,8 @@ void channel_world::handle(member& who, channel_event event) {
     who.in_hand_bytes = event.parcel.head.size();
     for (const auto& each : event.parcel.tensors)
       who.in_hand_bytes += 4 * each.count;
-    event.parcel = {}; // A program may move the parcel away.
+    event.parcel.head = {}; // A program may move the parcel away.
+    event.parcel.tensors = {};
     who.in_hand = std::move(event);
   }
 }
@@ -240,7 +241,7 @@ void channel_world::finish_taking(member& who) {
   ++lane.parcels;
   lane.bytes += who.in_hand_bytes;
   ++tally_.parcels;
-  who.hub->taken(event, now_, *who.effects);
+  who.hub->taken(event, *who.effects);
 }
 
 /// Sends at most so many parcels, until one is refused.

@@ -47,6 +47,7 @@ struct join_of_ports {
   join_shape shape = join_shape::spread;
   std::uint32_t window = channel_window_default; ///< Parcels under way on a lane.
   std::string head = {};                         ///< head_type_of() of the ports.
+  std::size_t head_bytes = 0;                    ///< Size of a head.
 };
 
 namespace detail {

@@ -98,8 +98,7 @@ void channel_hub::drop(lane_link link, channel_effects& out) {
   out.close(link);
 }
 
-void channel_hub::accepted(lane_link link, const member_id& from, time_point now,
-                           channel_effects& /*out*/) {
+void channel_hub::accepted(lane_link link, const member_id& from, time_point now) {
   const bool is_new = links_.try_emplace(link, link_state{std::nullopt, from, now}).second;
   assert(is_new && link.value <= links_made_);
   static_cast<void>(is_new);
@@ -225,7 +224,7 @@ void channel_hub::connect_if_due(const lane_key& key, sending_lane& lane, time_p
   out.connect(link, *lane.listed);
 }
 
-void channel_hub::opened(lane_link link, time_point /*now*/, channel_effects& out) {
+void channel_hub::opened(lane_link link, channel_effects& out) {
   const auto found = links_.find(link);
   if (found == links_.end() || !found->second.lane || !sends(*found->second.lane))
     return;
@@ -256,9 +255,11 @@ void channel_hub::hear_taken(const lane_key& key, lane_link link, const parcels_
   if (begins)
     return begin_sending(key, lane, now, out);
   lane.present->taken = what.count;
+  if (what.count == lane.present->sent)
+    end_told_wait(key, lane, out); // A receiver that is slow again and again is told of once.
   if (!has_room(key, lane))
     return;
-  stop_waiting(key, lane, now, out);
+  stop_waiting(lane, now);
   if (owes_writable(key, lane))
     push({channel_event::kind::writable, key.end, key.peer, session, {}}, out);
 }
@@ -281,7 +282,8 @@ void channel_hub::begin_sending(const lane_key& key, sending_lane& lane, time_po
 /// Ends the session. Its link is forgotten already.
 void channel_hub::end_sending(const lane_key& key, sending_lane& lane, time_point now,
                               channel_effects& out) {
-  stop_waiting(key, lane, now, out);
+  stop_waiting(lane, now);
+  end_told_wait(key, lane, out);
   const auto ended = *std::exchange(lane.present, std::nullopt);
   lane.counts.lost += mutated(mutation::lost_not_counted) ? 0 : ended.sent - ended.taken;
   if (lane.has_writable) {
@@ -309,13 +311,16 @@ bool channel_hub::owes_writable(const lane_key& key, sending_lane& lane) {
   return !std::exchange(lane.has_writable, true);
 }
 
-void channel_hub::stop_waiting(const lane_key& key, sending_lane& lane, time_point now,
-                               channel_effects& out) {
+void channel_hub::stop_waiting(sending_lane& lane, time_point now) {
   if (!lane.waits_since)
     return;
   const auto wait = std::chrono::duration_cast<std::chrono::microseconds>(now - *lane.waits_since);
   lane.counts.longest_wait = std::max(lane.counts.longest_wait, wait);
   lane.waits_since.reset();
+}
+
+/// Tells that a wait that people were told of is over.
+void channel_hub::end_told_wait(const lane_key& key, sending_lane& lane, channel_effects& out) {
   if (std::exchange(lane.is_wait_told, false))
     out.waits(key.end, key.peer, "");
 }
@@ -356,7 +361,6 @@ bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byt
     begin_wait(lane, now);
     return false;
   }
-  assert(lane.present->is_heard);
   parcel_message what{lane.present->number, ++lane.present->sent, std::move(head),
                       std::move(tensors)};
   ++lane.counts.parcels;
@@ -374,27 +378,23 @@ result<channel_hub::lane_key> channel_hub::find_lane(const member_id& from,
   const auto end = std::ranges::find_if(
     ends_, [&](const channel_end& x) { return !x.sends && x.channel == what.channel; });
   const auto sender = lane_end_name(from), receiver = lane_end_name(self_);
-  const auto differ = [](std::string how) {
-    return failure{errc::contract_broken, std::move(how)};
+  const auto differ = [&](const std::string& how) {
+    return failure{errc::contract_broken,
+                   fmt::format("channel '{}' from {} to {}: {}; start both from one build with the "
+                               "same options",
+                               what.channel, sender, receiver, how)};
   };
   if (end == ends_.end())
-    return differ(fmt::format("{} sends on channel '{}', which {} does not have; start both from "
-                              "one program with the same options",
-                              sender, what.channel, receiver));
+    return differ("the receiver has no such channel");
   const auto peer = std::ranges::find(end->peers, lane_member_of(from), lane_member_of);
   if (peer == end->peers.end())
-    return differ(fmt::format("{} is no sender of channel '{}' for {}; start both from one program "
-                              "with the same options",
-                              sender, what.channel, receiver));
+    return differ("the receiver has no such sender");
   if (end->head != what.head)
     return differ(
-      fmt::format("the ends of channel '{}' have different heads: {} sends {}, {} takes "
-                  "{}; start both from one build",
-                  what.channel, sender, what.head, receiver, end->head));
+      fmt::format("the sender has heads {}, and the receiver {}", what.head, end->head));
   if (end->window != what.window)
-    return differ(fmt::format("the ends of channel '{}' have different windows: {} at {}, {} at "
-                              "{}; start both from one build",
-                              what.channel, what.window, sender, end->window, receiver));
+    return differ(fmt::format("the sender has a window of {}, and the receiver of {}", what.window,
+                              end->window));
   return lane_key{static_cast<std::size_t>(end - ends_.begin()),
                   static_cast<std::uint32_t>(peer - end->peers.begin())};
 }
@@ -449,13 +449,15 @@ void channel_hub::hear_parcel(const lane_key& key, lane_link link, parcel_messag
     session != nullptr
     && (what.sequence == session->received + 1
         || (mutated(mutation::gap_not_noticed) && what.sequence > session->received));
-  if (!is_next || session->received - session->taken >= ends_[key.end].window) {
+  const auto& end = ends_[key.end];
+  const bool fits = end.head_bytes == 0 || what.head.size() == end.head_bytes;
+  if (!is_next || !fits || session->received - session->taken >= end.window) {
     const auto state = links_.at(link);
     drop(link, out);
     return end_link(link, state, now, out);
   }
   session->received = what.sequence;
-  lane.parcels.push_back({session->number, parcel_bytes(what)});
+  lane.parcels.push_back({session->number, what.sequence, parcel_bytes(what)});
   push({channel_event::kind::parcel, key.end, key.peer, session->number, std::move(what)}, out);
 }
 
@@ -469,10 +471,11 @@ void channel_hub::end_receiving(const lane_key& key, receiving_lane& lane, chann
     std::swap(inbox_.back(), inbox_[inbox_.size() - 2]);
 }
 
-void channel_hub::taken(const channel_event& which, time_point /*now*/, channel_effects& out) {
+void channel_hub::taken(const channel_event& which, channel_effects& out) {
   const lane_key key{which.end, which.peer};
   auto& lane = receivers_.at(key);
-  assert(!lane.parcels.empty() && lane.parcels.front().session == which.session);
+  assert(!lane.parcels.empty() && lane.parcels.front().session == which.session
+         && lane.parcels.front().sequence == which.parcel.sequence);
   ++lane.counts.parcels;
   lane.counts.bytes += lane.parcels.front().bytes;
   lane.parcels.pop_front();

@@ -22,13 +22,15 @@ namespace troupe {
 
 /// One end of a channel, as one member has it.
 struct channel_end {
-  std::string channel; ///< Equal at both ends: "players.seen>learners.came".
+  std::string channel; ///< Equal at both ends: "players>learners", or "players>learners.2".
   std::string port;    ///< "seen"
   bool sends = false;
   std::string head; ///< The type of the heads (head_type_of() in actors/training/ports.hpp).
   /// The members at the other end, without incarnations. The number of one is its index here.
   std::vector<member_id> peers;
   std::uint32_t window = channel_window_default; ///< Parcels under way, 1 .. channel_window_max.
+  /// Size of each head; a parcel with another one ends its session. 0: of any size.
+  std::size_t head_bytes = 0;
 
   bool operator==(const channel_end&) const = default;
 };
@@ -69,7 +71,7 @@ public:
 };
 
 /// Units: parcels; bytes of heads and tensors.
-/// Errors: none to the caller, but send(); wrong messages of a peer end its link.
+/// Errors: none. A wrong message of a peer ends its link.
 /// Determinism: the same calls give the same effects and events.
 /// Capacity: the inbox holds the windows of all incoming lanes, and four more events for each lane.
 /// A session that the program has not heard of ends without an event, and a new one of a lane waits
@@ -78,12 +80,12 @@ public:
 /// (1) at most `window` parcels of a session are sent and not taken. Held by: check_send() in
 ///     cli/sim/channel_checks.cpp.
 /// (2) a session's events are joined, parcels in order, lost. No event of a later session of the
-///     lane comes before `lost` of the earlier one. Held by: check_joined(), check_lost() in
-///     cli/sim/channel_checks.cpp; check_parcel() in cli/sim/channel_checks.cpp.
+///     lane comes before `lost` of the earlier one. Held by: check_joined(), check_lost(),
+///     check_parcel() in cli/sim/channel_checks.cpp.
 /// (3) a parcel is delivered in the session in which it was sent, once, or never. Held by:
 ///     check_parcel() in cli/sim/channel_checks.cpp.
 /// (4) a lane has at most one session at a time, and its program sends in a session only after it
-///     took `joined`. Held by: check_joined() in cli/sim/channel_checks.cpp; assert in send().
+///     took `joined`. Held by: check_joined(), check_send() in cli/sim/channel_checks.cpp.
 /// (5) parcels are taken in the order in which they were received. Held by: assert in taken().
 /// (6) the inbox keeps to its capacity. Held by: check_inbox() in cli/sim/channel_checks.cpp.
 class channel_hub {
@@ -99,9 +101,9 @@ public:
   /// Returns a name for a link that another member opened; pass it to accepted().
   lane_link new_link() { return {++links_made_}; }
   /// A link that connect() began is open.
-  void opened(lane_link link, time_point now, channel_effects& out);
+  void opened(lane_link link, channel_effects& out);
   /// Another member connected. Its first message says which lane it is.
-  void accepted(lane_link link, const member_id& from, time_point now, channel_effects& out);
+  void accepted(lane_link link, const member_id& from, time_point now);
   void received(lane_link link, channel_message what, time_point now, channel_effects& out);
   /// A link ended, or could not be made. `refused`: the peer gave this reason, which ends the
   /// member. The hub does not connect to that incarnation again.
@@ -124,8 +126,8 @@ public:
   std::optional<channel_event> next();
   /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
   /// their order for each lane. The sender gets credit once half a window of parcels is taken, or
-  /// at the next tick. It does not read which.parcel.
-  void taken(const channel_event& which, time_point now, channel_effects& out);
+  /// at the next tick. Of which.parcel it reads the sequence alone.
+  void taken(const channel_event& which, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }
   /// Returns the counts of a port.
@@ -163,9 +165,10 @@ private:
   static void begin_wait(sending_lane& lane, time_point now);
   void begin_sending(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
   void end_sending(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
-  void stop_waiting(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
+  static void stop_waiting(sending_lane& lane, time_point now);
   bool owes_writable(const lane_key& key, sending_lane& lane);
   void tell_of_wait(const lane_key& key, sending_lane& lane, time_point now, channel_effects& out);
+  static void end_told_wait(const lane_key& key, sending_lane& lane, channel_effects& out);
 
   // The receiving side.
   void hear_open(lane_link link, link_state& of, const channel_open& what, channel_effects& out);

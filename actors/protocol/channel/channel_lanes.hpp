@@ -23,8 +23,8 @@ struct port_counts {
   /// At a sender: parcels that it did not know to be taken when their session ended; the receiver
   /// may have taken some of them. At a receiver 0: it takes all that it receives, unless it dies.
   std::uint64_t lost = 0;
-  /// For credit, of a sender: the longest one of a lane, from a send() or ready() that was false in
-  /// a session until credit or the session's end. Includes a present one.
+  /// Longest wait of a lane for credit, at a sender: from the first send() or ready() that returned
+  /// false to the next credit, or to the session's end. Includes a wait that goes on.
   std::chrono::microseconds longest_wait{0};
 
   bool operator==(const port_counts&) const = default;
@@ -98,6 +98,7 @@ struct receiving_lane {
   };
   struct untaken {
     std::uint64_t session = 0; ///< As this hub numbers it.
+    std::uint64_t sequence = 0;
     std::uint64_t bytes = 0;
   };
 

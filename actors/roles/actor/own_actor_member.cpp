@@ -163,20 +163,14 @@ struct member_shell {
       failed = failure{errc::job_failed, exception_text()};
       return;
     }
+    self->attach_functor(
+      [running = body] { caf::anon_send_exit(running, caf::exit_reason::user_shutdown); });
     port_surroundings around;
-    around.wake = [to = body] { caf::anon_send(to, deliver_atom_v); };
-    around.fail = [me](const failure& why) { caf::anon_send(me, why); };
     around.ask = [me](std::vector<std::vector<std::uint64_t>> keys) {
       caf::anon_send(me, value_question{std::move(keys)});
     };
-    around.waits = options.ports.waits;
-    around.log = options.ports.log;
     around.why_no_wait = "and an actor's callbacks must not: set its take in start()";
-    channels = options.ports.carry(options.ports.room, std::move(around));
-    self->attach_functor([running = body, carrying = channels] {
-      caf::anon_send_exit(running, caf::exit_reason::user_shutdown);
-      caf::anon_send_exit(carrying, caf::exit_reason::user_shutdown);
-    });
+    channels = begin_lanes(self, options.ports, body, std::move(around));
     self->send(body, step_atom_v);
   }
 

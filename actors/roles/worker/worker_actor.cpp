@@ -86,20 +86,11 @@ struct worker_shell {
   }
 
   void begin_channels() {
-    using fail_sink = caf::typed_actor<caf::reacts_to<failure>>;
     port_surroundings around;
-    around.wake = [to = gradients] { caf::anon_send(to, deliver_atom_v); };
-    around.fail = [me = caf::actor_cast<fail_sink>(self)](const failure& why) {
-      caf::anon_send(me, why);
-    };
-    around.waits = options.ports.waits;
-    around.log = options.ports.log;
     around.whose = "worker " + std::to_string(options.self.index);
     if (!options.own_thread)
       around.why_no_wait = "which virtual time cannot: use --threads";
-    channels = options.ports.carry(options.ports.room, std::move(around));
-    self->attach_functor(
-      [carrying = channels] { caf::anon_send_exit(carrying, caf::exit_reason::user_shutdown); });
+    channels = begin_lanes(self, options.ports, gradients, std::move(around));
   }
 
   // -- control path --

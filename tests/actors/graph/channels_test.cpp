@@ -417,6 +417,31 @@ TEST_CASE("an_actor_with_wrong_ports_is_refused_when_it_is_made") {
   };
   CHECK(refusal_of_actor<twins>({}, [](auto&, auto& model, auto& some) { some.into(model); })
         == "two ports of some are named 'model': rename one");
+  struct greedy : own_actor {
+    pulls one{"one"}, other{"other"};
+  };
+  CHECK(refusal_of_actor<greedy>({}, [](auto&, auto& model, auto& some) { some.into(model); })
+        == "two ports of some pull, 'one' and 'other': one ask() brings all tables, so leave one "
+           "out");
+}
+
+TEST_CASE("the_ports_of_trainers_do_not_pull") {
+  struct puller : listener {
+    pulls model{"model"};
+  };
+  graph g;
+  auto model = g.add("model", servers{.tables = {table_of("w", 4)}});
+  auto learners = g.add("learners", workers{.samples = 10, .make = [] {
+                                              return std::make_unique<puller>();
+                                            }});
+  learners.into(model);
+  auto players = g.add("players", actors<player>{});
+  g.join(players, &player::seen, learners, &listener::came);
+  const auto made = lower("tiny", g, {});
+  REQUIRE(made);
+  CHECK_THROWS_WITH(trainer_of(*made, made->job, 0, {}, [](const member_ports&) {})(),
+                    "the port 'model' of learners pulls, and trainers get values in gradient(): "
+                    "leave the port out");
 }
 
 TEST_CASE("the_ports_of_a_trainer_are_found_within_local_steps_and_push_functions") {

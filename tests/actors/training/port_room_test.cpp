@@ -80,6 +80,8 @@ TEST_CASE("a_wait_for_credit_is_told_with_the_name_of_the_port_and_so_is_its_end
   CHECK(a.logged == lines{waits});
   CHECK(a.said == lines{"wait-of-lane-0-0: " + waits, "end-of-lane-0-0: "});
   a.room->received(link, parcels_taken{1, 1});
+  CHECK(a.said.size() == 2); // The receiver is behind still.
+  a.room->received(link, parcels_taken{1, 2});
   CHECK(a.logged.back() == "port 'seen' no longer waits for worker 0");
   CHECK(a.said.size() == 4);
   CHECK(a.said[2] == "wait-of-lane-0-0: ");
@@ -110,6 +112,18 @@ TEST_CASE("a_long_wait_for_a_parcel_is_told_once_until_one_comes") {
   CHECK(b.room->waited() >= 10s);
   CHECK(b.logged == lines{waits, "port 'came' has a parcel"});
   CHECK(b.said.back() == "parcels-of-port-0: ");
+}
+
+TEST_CASE("next_is_refused_within_a_callback") {
+  in<int> came{"came"};
+  one_end b{learner, player, came};
+  const auto link = b.room->accepted(player);
+  b.room->received(link, channel_open{"players>learners", 1, in<int>::type(), 2});
+  for (std::uint64_t number : {1, 2})
+    b.room->received(link, parcel_message{1, number, std::vector<std::byte>(sizeof(int)), {}});
+  came.take = [&](parcel<int>&&) { (void)came.next(1s); };
+  CHECK_THROWS_WITH(b.room->deliver(), "port 'came' waits for a parcel, within a callback: call "
+                                       "next() in gradient() itself");
 }
 
 TEST_CASE("a_port_has_no_counts_before_its_object_is_made") {

@@ -70,7 +70,7 @@ struct fixture {
     return said();
   }
   lines open(std::uint64_t link) {
-    hub.opened({link}, now, out);
+    hub.opened({link}, out);
     return said();
   }
   lines hear(std::uint64_t link, channel_message what) {
@@ -103,7 +103,7 @@ struct fixture {
   }
   /// Ends the callback of the first parcel in hand.
   lines finish() {
-    hub.taken(in_hand.front(), now, out);
+    hub.taken(in_hand.front(), out);
     in_hand.pop_front();
     return said();
   }
@@ -137,7 +137,7 @@ struct receiver : fixture {
 
   std::uint64_t accept(const member_id& from) {
     const auto link = hub.new_link();
-    hub.accepted(link, from, now, out);
+    hub.accepted(link, from, now);
     return link.value;
   }
   std::uint64_t join(const member_id& from, std::uint64_t session) {
@@ -207,7 +207,7 @@ TEST_CASE("a member of a circle has both ends of a channel") {
   fixture c{worker(1, 1), {sending({worker(2)}), receiving({worker(0)})}};
   CHECK(c.list({{worker(2, 2), "host:2"}}) == lines{"connect 1 host:2"});
   const auto link = c.hub.new_link();
-  c.hub.accepted(link, worker(0, 3), c.now, c.out);
+  c.hub.accepted(link, worker(0, 3), c.now);
   CHECK(c.hear(link.value, channel_open{"a.out>b.in", 1, "int", 2})
         == lines{"wake", "2: taken 0 of 1"});
   CHECK(c.open(1) == lines{"1: open a.out>b.in 2 int"});
@@ -237,7 +237,7 @@ TEST_CASE("no more than the window is under way") {
 TEST_CASE("a receiver gives credit for half a window at once, and for a rest at a tick") {
   fixture b{worker(5, 50), {receiving({worker(0)}, 5)}};
   const auto link = b.hub.new_link();
-  b.hub.accepted(link, worker(0, 1), b.now, b.out);
+  b.hub.accepted(link, worker(0, 1), b.now);
   b.hear(link.value, channel_open{"a.out>b.in", 7, "int", 5});
   b.said();
   for (std::uint64_t sequence = 1; sequence <= 5; ++sequence)
@@ -310,6 +310,22 @@ TEST_CASE("a long wait for credit is told once, and its end") {
   CHECK(a.hub.counts(0, a.now).longest_wait == 2s);
 }
 
+TEST_CASE("a receiver that is slow again and again is told of once") {
+  sender a;
+  a.join();
+  std::size_t lines_told = 0;
+  for (std::uint64_t taken = 1; taken <= 20; ++taken) {
+    while (a.send()) {
+    }
+    a.said();
+    lines_told += a.tick(1500ms).size();
+    lines_told += a.hear(1, parcels_taken{1, taken}).size();
+    a.events();
+    a.said();
+  }
+  CHECK(lines_told == 21); // One line, and 20 times `wake`.
+}
+
 TEST_CASE("a lane waits from the first time that it is not ready for want of credit") {
   sender a;
   CHECK_FALSE(a.hub.ready(0, 0, a.now));
@@ -325,7 +341,8 @@ TEST_CASE("a lane waits from the first time that it is not ready for want of cre
   a.said();
   CHECK(a.tick(500ms)
         == lines{"waits 0/0: waits for worker 5: it has taken none of 2 parcels for 1 s"});
-  CHECK(a.hear(1, parcels_taken{1, 1}) == lines{"waits 0/0: "}); // No send() was refused.
+  CHECK(a.hear(1, parcels_taken{1, 1}).empty()); // No send() was refused.
+  CHECK(a.hear(1, parcels_taken{1, 2}) == lines{"waits 0/0: "});
   CHECK(a.hub.counts(0, a.now).longest_wait == 1s);
 }
 
@@ -509,6 +526,22 @@ TEST_CASE("messages of another session are dropped") {
   CHECK(b.events() == lines{"joined 0/0"});
 }
 
+TEST_CASE("a parcel whose head has another size ends the session") {
+  auto end = receiving({worker(0)});
+  end.head_bytes = 8;
+  fixture b{worker(5, 50), {end}};
+  const auto link = b.hub.new_link();
+  b.hub.accepted(link, worker(0, 1), b.now);
+  b.hear(link.value, channel_open{"a.out>b.in", 1, "int", 2});
+  b.events();
+  b.said();
+  CHECK(b.hear(link.value, parcel_message{1, 1, std::vector<std::byte>(8), {}}) == lines{"wake"});
+  b.events();
+  CHECK(b.hear(link.value, parcel_message{1, 2, std::vector<std::byte>(4), {}})
+        == lines{"close 1", "wake"});
+  CHECK(b.events() == lines{"lost 0/0"});
+}
+
 TEST_CASE("a parcel that does not fit ends the session") {
   receiver b;
   const auto link = b.join(worker(0, 1), 1);
@@ -584,17 +617,18 @@ TEST_CASE("a link without a first message is closed after 5 s") {
 TEST_CASE("ends of different builds or graphs are refused in one line") {
   receiver b;
   CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"a.out>b.in", 1, "float", 2})
-        == lines{"refuse 1: the ends of channel 'a.out>b.in' have different heads: worker 0 sends "
-                 "float, worker 5 takes int; start both from one build"});
+        == lines{"refuse 1: channel 'a.out>b.in' from worker 0 to worker 5: the sender has heads "
+                 "float, and the receiver int; start both from one build with the same options"});
   CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"x.y>z.u", 1, "int", 2})
-        == lines{"refuse 2: worker 0 sends on channel 'x.y>z.u', which worker 5 does not have; "
-                 "start both from one program with the same options"});
+        == lines{"refuse 2: channel 'x.y>z.u' from worker 0 to worker 5: the receiver has no such "
+                 "channel; start both from one build with the same options"});
   CHECK(b.hear(b.accept(worker(3, 1)), channel_open{"a.out>b.in", 1, "int", 2})
-        == lines{"refuse 3: worker 3 is no sender of channel 'a.out>b.in' for worker 5; start both "
-                 "from one program with the same options"});
+        == lines{"refuse 3: channel 'a.out>b.in' from worker 3 to worker 5: the receiver has no "
+                 "such sender; start both from one build with the same options"});
   CHECK(b.hear(b.accept(worker(0, 1)), channel_open{"a.out>b.in", 1, "int", 3})
-        == lines{"refuse 4: the ends of channel 'a.out>b.in' have different windows: 3 at worker "
-                 "0, 2 at worker 5; start both from one build"});
+        == lines{"refuse 4: channel 'a.out>b.in' from worker 0 to worker 5: the sender has a "
+                 "window of 3, and the receiver of 2; start both from one build with the same "
+                 "options"});
   const auto link = b.join(worker(0, 1), 1); // A refusal is no session.
   CHECK(b.parcel(link, 1, 1).empty());
 }
