@@ -29,9 +29,9 @@ struct lane_options {
   log_sink log{};        ///< Takes lines on them, where the process has a log.
 };
 
-/// Begins the lanes of a member, whose actor is `self`. They end with it. `body`: the actor that runs
-/// the owner's code; it is told to deliver. `self` takes failures. `around`: what the member alone
-/// knows.
+/// Begins the lanes of a member, whose actor is `self`. They end with it. `body`: the actor that
+/// runs the owner's code; it is told to deliver. `self` takes failures. `around`: the surroundings
+/// that the member alone knows.
 template <class Self, class Body>
 listener_sink begin_lanes(Self* self, const lane_options& lanes, const Body& body,
                           port_surroundings around) {

@@ -230,7 +230,8 @@ void graph::join(const node<From>& from, Out Sender::*sends, const node<To>& to,
         return port_of_trainers(where.name(), member);
     };
     put_join(from.owner_, to.owner_,
-             {end_of(from, sends), end_of(to, takes), shape, window, Out::type(), sizeof(typename Out::head_type)});
+             {end_of(from, sends), end_of(to, takes), shape, window, Out::type(),
+              sizeof(typename Out::head_type)});
   }
 }
 

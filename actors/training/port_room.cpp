@@ -31,8 +31,8 @@ private:
   bool& is_calling_;
 };
 
-/// Holds the lock of a room for one call of the hub. What the hub says to others goes out after the
-/// lock is free, as a log may wait for a disk.
+/// Holds the lock of a room for one call of the hub. Messages to others go out after the lock is
+/// free, as a log may wait for a disk.
 class port_room::hub_call {
 public:
   explicit hub_call(port_room& room) : room_(room) { room.mutex_.lock(); }

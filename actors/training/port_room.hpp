@@ -45,8 +45,8 @@ public:
   port_room(const member_id& self, std::vector<channel_end> ends);
   ~port_room() override;
 
-  /// Sets the surroundings, before all calls but bind() and bind_pulls(). The links are called under
-  /// the lock of the room, and the functions of `around` are not.
+  /// Sets the surroundings, before all calls but bind() and bind_pulls(). The links are called
+  /// under the lock of the room, and the functions of `around` are not, except its clock.
   void begin(port_surroundings around, std::shared_ptr<lane_links> links);
 
   // -- the owner's thread --
@@ -86,7 +86,7 @@ private:
   class line;
   class hub_call;
   class calling;
-  /// What goes out when the lock is free.
+  /// Messages that go out when the lock is free.
   struct messages {
     bool wakes = false; ///< The inbox has events of which the owner does not know.
     std::vector<std::pair<log_level, std::string>> lines;

@@ -128,8 +128,9 @@ private:
   port_collector* around_;
 };
 
-/// Sends parcels to its peers, all calls on the owner's thread. The peers are the members of the other node to which the shape of the join leads.
-/// With join_shape::spread they are all members, by their number; else there is one, number 0.
+/// Sends parcels to its peers: the members of the other node to which the shape of the join leads.
+/// With join_shape::spread they are all members, by their number; else there is one, number 0. Call
+/// it on the owner's thread.
 template <class Head>
 class out final : public port_base {
   static_assert(detail::check_head<Head>());
@@ -176,14 +177,15 @@ public:
   explicit in(std::string_view name) : port_base(kind::in, name, type()) {}
 
   /// Called on the owner's thread with each parcel, in the order of its sender. Its return gives
-  /// the sender room for another parcel. Set it before the first parcel: in an actor's start(), in a
-  /// trainer's constructor. It may throw: the job then stops. A call of 10 s is named in a line.
+  /// the sender room for another parcel. Set it before the first parcel: in an actor's start(), or
+  /// in a trainer's constructor. It may throw: the job then stops. A call of 10 s is named in a
+  /// line.
   std::function<void(parcel<Head>&&)> take = {};
 
-  /// Waits for the next parcel, which is then not passed to `take`. Returns nullopt after `timeout`,
-  /// or after 5 s if that is less. Only trainers call it, within gradient() itself. Callbacks of
-  /// other ports run meanwhile. Throws std::logic_error within a callback, and where may_wait() is
-  /// false.
+  /// Waits for the next parcel, which is then not passed to `take`. Returns nullopt after
+  /// `timeout`, or after 5 s if that is less. Only trainers call it, within gradient() itself.
+  /// Callbacks of other ports run meanwhile. Throws std::logic_error within a callback, and if
+  /// may_wait() is false.
   std::optional<parcel<Head>> next(std::chrono::nanoseconds timeout) {
     auto came = line().next(timeout);
     if (!came)

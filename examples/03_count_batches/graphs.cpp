@@ -62,7 +62,8 @@ troupe::run_options options_of(const settings& chosen, troupe::run_options optio
             "it has the table of the sums only: leave --factors out");
   refuse_if(graph == "device-reducer" && chosen.sparse,
             "rows of a sparse table stay on no device: leave --sparse out");
-  refuse_if(graph != "channel" && !chosen.ledger.empty(), "it has no parcels: leave --ledger out");
+  refuse_if(graph != "channel" && !chosen.parcel_log.empty(),
+            "it has no parcels: leave --parcel-log out");
   const auto& mode = options.sync.traits();
   refuse_if(graph == "device-reducer" && (mode.pulls_wait() || mode.one_memory),
             "it is for --sync asp");
@@ -125,7 +126,7 @@ troupe::any_store store_of(const settings& chosen, const troupe::run_options& op
 troupe::trainer_maker trainers_of(const settings& chosen, const schedule& all,
                                   const troupe::run_options& options) {
   if (chosen.graph == "channel")
-    return [all, ledger = chosen.ledger] { return make_parcel_trainer(all, ledger); };
+    return [all, parcel_log = chosen.parcel_log] { return make_parcel_trainer(all, parcel_log); };
   if (chosen.graph == "device-reducer")
     return device_trainers(all, options.workers.per_process);
   return [all] { return make_trainer(all); };

@@ -17,9 +17,9 @@ struct settings {
   bool sparse = false;
   std::string graph = "plain";
   std::string function = "none";
-  std::string factors; ///< File with the values of a frozen table; empty: there is none.
-  bool thaw = false;   ///< The factors take steps too.
-  std::string ledger;  ///< Folder for the files of parcels; empty: there are none.
+  std::string factors;    ///< File with the values of a frozen table; empty: there is none.
+  bool thaw = false;      ///< The factors take steps too.
+  std::string parcel_log; ///< Folder for the files of parcels; empty: there are none.
 };
 
 /// Returns the values of --graph.

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   program.option("--factors", chosen.factors,
                  "File of a frozen table `factors`, one for each element");
   program.flag("--thaw", chosen.thaw, "Leave the factors unfrozen; their gradient is zero");
-  program.option("--ledger", chosen.ledger,
+  program.option("--parcel-log", chosen.parcel_log,
                  "--graph channel: folder for a file of each port, with a line for each parcel");
   count_batches::add_functions(program);
 
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
             options.workers_of(chosen.samples, count_batches::trainers_of(chosen, all, options)));
     counters.into(count_batches::path_of(chosen.graph, options), sums);
     if (chosen.graph == "channel")
-      count_batches::add_parcels(g, counters, chosen.ledger);
+      count_batches::add_parcels(g, counters, chosen.parcel_log);
     g.add("check", troupe::evaluate{[=] { return count_batches::make_evaluator(all); }}).into(sums);
     return g;
   });

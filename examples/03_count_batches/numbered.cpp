@@ -30,7 +30,7 @@ float value_of(std::uint64_t number) { return static_cast<float>(number % 4096);
 
 } // namespace
 
-ledger::ledger(const std::string& folder, const std::string& port) {
+parcel_log::parcel_log(const std::string& folder, const std::string& port) {
   if (folder.empty())
     return;
   const auto name = fmt::format("{}/{}-{}-{:x}", folder, port, getpid(), drawn());
@@ -43,13 +43,13 @@ ledger::ledger(const std::string& folder, const std::string& port) {
   std::setvbuf(file_.get(), nullptr, _IOLBF, 0); // Each line outlives a SIGKILL.
 }
 
-void ledger::note(std::string_view what, const parcel_number& which) const {
+void parcel_log::note(std::string_view what, const parcel_number& which) const {
   if (file_)
     fmt::print(file_.get(), "{} {:x} {} {} {}\n", what, which.sender, which.lane, which.session,
                which.number);
 }
 
-void ledger::note(std::string_view what, std::uint32_t peer) const {
+void parcel_log::note(std::string_view what, std::uint32_t peer) const {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   if (file_)
     fmt::print(file_.get(), "{} {} {:.6f}\n", what, peer, now.count());
@@ -58,19 +58,19 @@ void ledger::note(std::string_view what, std::uint32_t peer) const {
 // -- the sender -----------------------------------------------------------------------------------
 
 number_sender::number_sender(number_port& port, const std::string& folder)
-    : port_(&port), ledger_(folder, port.name()), self_(drawn()), lanes_(port.peers()) {
+    : port_(&port), log_(folder, port.name()), self_(drawn()), lanes_(port.peers()) {
   port.joined = [this](std::uint32_t to) {
     auto& lane = lanes_.at(to);
     if (std::exchange(lane.has_session, true))
       throw std::runtime_error{fmt::format("{}: receiver {} joined twice", port_->name(), to)};
     ++lane.session;
     lane.first = lane.sent + 1;
-    ledger_.note("joined", to);
+    log_.note("joined", to);
   };
   port.lost = [this](std::uint32_t to) {
     if (!std::exchange(lanes_.at(to).has_session, false))
       throw std::runtime_error{fmt::format("{}: receiver {} was lost twice", port_->name(), to)};
-    ledger_.note("lost", to);
+    log_.note("lost", to);
   };
   port.writable = [this](std::uint32_t to) { send_owed(to); };
 }
@@ -92,7 +92,7 @@ void number_sender::send_owed(std::uint32_t to) {
       .tensors = {std::vector<float>(floats_of(number), value_of(number))}};
     if (!port_->send(next, to))
       return;
-    ledger_.note("sent", next.head);
+    log_.note("sent", next.head);
     lane.sent = number;
     ++fresh_;
   }
@@ -101,16 +101,16 @@ void number_sender::send_owed(std::uint32_t to) {
 // -- the receiver ---------------------------------------------------------------------------------
 
 number_checker::number_checker(numbered_port& port, const std::string& folder)
-    : port_(&port), ledger_(folder, port.name()) {
+    : port_(&port), log_(folder, port.name()) {
   port.joined = [this](std::uint32_t from) {
     auto& lane = lane_of(from);
     require(!std::exchange(lane.has_session, true), from, "it joined twice");
     lane.is_fresh = true;
-    ledger_.note("joined", from);
+    log_.note("joined", from);
   };
   port.lost = [this](std::uint32_t from) {
     require(std::exchange(lane_of(from).has_session, false), from, "it was lost twice");
-    ledger_.note("lost", from);
+    log_.note("lost", from);
   };
   port.take = [this](numbered_parcel&& what) { take(what); };
 }
@@ -128,7 +128,7 @@ number_checker::taken_lane& number_checker::lane_of(std::uint32_t peer) {
 void number_checker::take(const numbered_parcel& what) {
   auto& lane = lane_of(what.from);
   const auto& now = what.head;
-  ledger_.note("taken", now);
+  log_.note("taken", now);
   require(lane.has_session, what.from, "a parcel came outside of a session");
   if (std::exchange(lane.is_fresh, false))
     check_session(lane, now, what.from);

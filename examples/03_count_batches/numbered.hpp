@@ -27,10 +27,10 @@ using numbered_port = troupe::in<parcel_number>;
 using numbered_parcel = troupe::parcel<parcel_number>;
 
 /// A file of what happens at a port, for a judge that outlives each process.
-class ledger {
+class parcel_log {
 public:
   /// An empty folder: nothing is written.
-  ledger(const std::string& folder, const std::string& port);
+  parcel_log(const std::string& folder, const std::string& port);
 
   void note(std::string_view what, const parcel_number& which) const;
   /// `what`: "lost" or "joined".
@@ -57,7 +57,7 @@ private:
   void send_owed(std::uint32_t to);
 
   number_port* port_;
-  ledger ledger_;
+  parcel_log log_;
   std::uint64_t self_;
   std::vector<sent_lane> lanes_;
   std::uint64_t fresh_ = 0; ///< Parcels sent since the last note.
@@ -86,7 +86,7 @@ private:
   void require(bool holds, std::uint32_t from, const std::string& broken) const;
 
   numbered_port* port_;
-  ledger ledger_;
+  parcel_log log_;
   std::vector<taken_lane> lanes_;
   std::uint64_t taken_ = 0, missing_ = 0; ///< Since the last count.
 };

@@ -15,13 +15,13 @@ constexpr int ticks_of_a_burst = 4;
 
 /// Sends numbered parcels to receivers, to trainers, and to the next sender of the circle.
 struct sender final : troupe::own_actor {
-  explicit sender(std::string folder) : ledger(std::move(folder)) {}
+  explicit sender(std::string folder) : parcel_log(std::move(folder)) {}
 
   void start() override {
-    all.emplace(parts, ledger);
-    to_trainers.emplace(hints, ledger);
-    around.emplace(next, ledger);
-    checks.emplace(prev, ledger);
+    all.emplace(parts, parcel_log);
+    to_trainers.emplace(hints, parcel_log);
+    around.emplace(next, parcel_log);
+    checks.emplace(prev, parcel_log);
   }
 
   void tick(troupe::time_point) override {
@@ -34,26 +34,26 @@ struct sender final : troupe::own_actor {
 
   troupe::out<parcel_number> parts{"parts"}, hints{"hints"}, next{"next"};
   troupe::in<parcel_number> prev{"prev"};
-  std::string ledger;
+  std::string parcel_log;
   std::optional<number_sender> all, to_trainers, around;
   std::optional<number_checker> checks;
   int ticks = 0;
 };
 
 struct receiver final : troupe::own_actor {
-  explicit receiver(std::string folder) : ledger(std::move(folder)) {}
+  explicit receiver(std::string folder) : parcel_log(std::move(folder)) {}
 
-  void start() override { checks.emplace(came, ledger); }
+  void start() override { checks.emplace(came, parcel_log); }
   void tick(troupe::time_point) override { checks->count(where().notes); }
 
   troupe::in<parcel_number> came{"came"};
-  std::string ledger;
+  std::string parcel_log;
   std::optional<number_checker> checks;
 };
 
 struct parcel_trainer final : troupe::trainer {
-  parcel_trainer(const schedule& all, const std::string& ledger)
-      : counts(make_trainer(all)), checks(heard, ledger) {}
+  parcel_trainer(const schedule& all, const std::string& parcel_log)
+      : counts(make_trainer(all)), checks(heard, parcel_log) {}
 
   void keys(const troupe::batch& work, troupe::key_lists touched) override {
     counts->keys(work, touched);
@@ -72,19 +72,20 @@ struct parcel_trainer final : troupe::trainer {
 } // namespace
 
 std::unique_ptr<troupe::trainer> make_parcel_trainer(const schedule& all,
-                                                     const std::string& ledger) {
-  return std::make_unique<parcel_trainer>(all, ledger);
+                                                     const std::string& parcel_log) {
+  return std::make_unique<parcel_trainer>(all, parcel_log);
 }
 
 void add_parcels(troupe::graph& g, const troupe::node<troupe::workers>& counters,
-                 const std::string& ledger) {
+                 const std::string& parcel_log) {
   using enum troupe::join_shape;
-  const auto senders = g.add(
-    "senders",
-    troupe::actors<sender>{.count = 2, .make = [=] { return std::make_unique<sender>(ledger); }});
+  const auto senders =
+    g.add("senders", troupe::actors<sender>{
+                       .count = 2, .make = [=] { return std::make_unique<sender>(parcel_log); }});
   const auto receivers =
-    g.add("receivers", troupe::actors<receiver>{
-                         .count = 2, .make = [=] { return std::make_unique<receiver>(ledger); }});
+    g.add("receivers", troupe::actors<receiver>{.count = 2, .make = [=] {
+                                                  return std::make_unique<receiver>(parcel_log);
+                                                }});
   g.join(senders, &sender::parts, receivers, &receiver::came, spread, parcel_window);
   g.join(senders, &sender::hints, counters, &parcel_trainer::heard, spread, parcel_window);
   g.join(senders, &sender::next, senders, &sender::prev, circle, parcel_window);

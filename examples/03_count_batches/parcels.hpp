@@ -13,14 +13,15 @@ namespace count_batches {
 /// Parcels under way on each lane.
 constexpr std::uint32_t parcel_window = 8;
 
-/// Returns a trainer that counts batches, and takes numbered parcels. `ledger`: see add_parcels().
+/// Returns a trainer that counts batches, and takes numbered parcels. `parcel_log`: see
+/// add_parcels().
 std::unique_ptr<troupe::trainer> make_parcel_trainer(const schedule& all,
-                                                     const std::string& ledger);
+                                                     const std::string& parcel_log);
 
 /// Adds senders, which form a circle, and receivers. The senders send to the receivers and to the
-/// trainers of `counters`. `ledger`: folder in which each process writes a file with a line for
+/// trainers of `counters`. `parcel_log`: folder in which each process writes a file with a line for
 /// each parcel that was sent or taken; empty: there is none.
 void add_parcels(troupe::graph& g, const troupe::node<troupe::workers>& counters,
-                 const std::string& ledger);
+                 const std::string& parcel_log);
 
 } // namespace count_batches

@@ -15,7 +15,7 @@ ACTORS, WORKERS, SERVERS = 4, 4, 2
 KILLS_OF_A_RUN = 25
 
 
-class Ledger:
+class ParcelLog:
     """What the ports of a run wrote: which parcels were sent and taken, and when lanes ended."""
 
     def __init__(self, folder):
@@ -71,10 +71,10 @@ class Channels(cluster.ClusterTest):
             if number % len(targets) == len(targets) - 1:
                 dice.shuffle(targets)
                 targets.sort(key=lambda who: who == (role, index))
-        ledger = self.home / f"ledger {name}"
-        ledger.mkdir()
+        folder = self.home / f"parcels {name}"
+        folder.mkdir()
         step_ms = 10
-        run = self.start("--graph", "channel", "--ledger", ledger, "--elements", ELEMENTS,
+        run = self.start("--graph", "channel", "--parcel-log", folder, "--elements", ELEMENTS,
                          "--batch", 1, "--epochs", 1, "--servers", SERVERS,
                          "--samples", int((at + 2) * 1000 / step_ms * WORKERS),
                          *cluster.slow([step_ms] * WORKERS), *words, name=name)
@@ -84,7 +84,7 @@ class Channels(cluster.ClusterTest):
         done = len(run.told("kill_injected"))
         self.assertGreaterEqual(done, kills * 3 // 4)
         self.assertGreater(run.report["counts"]["counters.taken"], 0)
-        seen = Ledger(ledger)
+        seen = ParcelLog(folder)
         self.assertEqual(seen.violations(), [])
         return done, seen
 
