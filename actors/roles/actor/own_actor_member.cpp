@@ -2,6 +2,7 @@
 
 #include "actors/detached.hpp"
 #include "actors/member_port.hpp"
+#include "actors/protocol/actor/actor_life.hpp"
 #include "actors/training/evaluation_computer.hpp"
 #include "actors/training/touched_rows.hpp"
 #include "base/exception_text.hpp"
@@ -39,9 +40,7 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds program_tick{10};
-constexpr std::chrono::seconds stop_patience{5};
-/// Time after which an actor that still runs has done work.
-constexpr std::chrono::seconds proof{1};
+/// Longer than a router needs to reach the successor of a server. A question that fails comes again.
 constexpr std::chrono::minutes pull_timeout{2};
 
 /// Runs the program's code. Messages: begin, tick, deliver, values, end.
@@ -147,21 +146,23 @@ struct member_shell {
     self = owner;
     options = std::move(how);
     store = std::move(to);
-    begun = now_of(*self);
     port.open(self, options.self, fingerprint(options.job), connect, options.ports.address);
-    begin_body();
+    const auto begun = begin_body();
+    life.emplace(now_of(*self), static_cast<bool>(begun));
+    if (!begun)
+      run(life->failed(begun.error()));
     self->delayed_send(self, report_interval, tick_atom_v);
     send_report();
   }
 
-  void begin_body() {
+  /// Errors: job_failed (no thread, in a run inside another program).
+  result<void> begin_body() {
     const auto me = caf::actor_cast<body_owner>(self);
     try {
       body = options.own_thread ? spawn_detached(self->system(), run_body, options, me)
                                 : self->system().spawn(run_body, options, me);
-    } catch (const std::system_error&) { // No thread, in a run inside another program.
-      failed = failure{errc::job_failed, exception_text()};
-      return;
+    } catch (const std::system_error&) {
+      return {errc::job_failed, exception_text()};
     }
     self->attach_functor(
       [running = body] { caf::anon_send_exit(running, caf::exit_reason::user_shutdown); });
@@ -172,6 +173,7 @@ struct member_shell {
     around.why_no_wait = "and an actor's callbacks must not: set its take in start()";
     channels = begin_lanes(self, options.ports, body, std::move(around));
     self->send(body, step_atom_v);
+    return {};
   }
 
   // -- control path --
@@ -187,41 +189,29 @@ struct member_shell {
       if (store.views)
         self->send(store.views, view_atom_v, mine->view, what.listeners);
     }
-    if (mine->wind_down || what.stop)
-      wind_down();
-    else if (winds_down) // A server lost batches, and the job trains again. Another one begins.
-      return self->quit();
-    if (!what.stop)
-      return;
-    end = reason_to_end(what);
-    if (!body || has_stopped)
-      self->quit(*end);
+    if (what.stop)
+      end = reason_to_end(what);
+    run(life->desired(mine->wind_down, what.stop, now_of(*self)));
   }
 
-  void wind_down() {
-    if (std::exchange(winds_down, true) || !body)
-      return;
-    stop_by = now_of(*self) + stop_patience;
-    self->send(body, end_atom_v);
-  }
-
-  void stopped() {
-    has_stopped = true;
-    send_report();
-    if (end)
-      self->quit(*end);
+  /// Carries out what was decided.
+  void run(const actor_steps& steps) {
+    if (steps.calls_stop)
+      self->send(body, end_atom_v);
+    if (steps.asks_again && unanswered)
+      ask(*unanswered);
+    if (steps.has_worked && options.works)
+      options.works();
+    if (steps.reports)
+      send_report();
+    if (steps.ends)
+      self->quit(end ? *end : caf::error{});
   }
 
   void tick() {
-    const auto now = now_of(*self);
-    if (end && winds_down && now >= stop_by) // The program's stop() does not return.
-      return self->quit(*end);
-    if (options.works && !failed && now - begun >= proof)
-      options.works();
+    run(life->tick(now_of(*self)));
     if (port.due())
       send_report();
-    if (auto again = std::exchange(unanswered, std::nullopt); again && !winds_down)
-      ask(*again);
     self->delayed_send(self, report_interval, tick_atom_v);
   }
 
@@ -231,15 +221,9 @@ struct member_shell {
     if (options.notes)
       status.counters.notes = options.notes->all();
     status.host = options.host;
-    status.failed = failed;
-    status.stopped = has_stopped;
+    status.failed = life->failure_told();
+    status.stopped = life->has_stopped();
     port.send(std::move(status));
-  }
-
-  void fail(const failure& why) {
-    if (!failed)
-      failed = why;
-    send_report();
   }
 
   // -- values --
@@ -257,11 +241,8 @@ struct member_shell {
     self->request(store.values, pull_timeout, request{{}, std::move(asked)})
       .then([this](const reply& answer) { self->send(body, answer); },
             [this, what](const caf::error& error) mutable {
-              const auto why = from_caf(error);
-              if (reaction_to(why.code) == reaction::stop)
-                fail(why);
-              else
-                unanswered = std::move(what); // A server is being replaced; tick() asks again.
+              unanswered = std::move(what);
+              run(life->question_failed(from_caf(error)));
             });
   }
 
@@ -272,12 +253,8 @@ struct member_shell {
   body_handle body;
   listener_sink channels;
   config_id view_config;
-  time_point begun{0};
-  bool winds_down = false;  ///< The program's stop() was called for.
-  bool has_stopped = false; ///< It has returned.
-  time_point stop_by{0};
-  std::optional<caf::error> end; ///< The reason with which the member is to end.
-  std::optional<failure> failed;
+  std::optional<actor_life> life;
+  std::optional<caf::error> end;            ///< The reason with which the member is to end.
   std::optional<value_question> unanswered; ///< A question whose request failed.
 
   static inline const char* name = "own_member";
@@ -293,9 +270,9 @@ member_shell::handle::behavior_type run_member(member_shell::pointer self,
   return {
     [&state](const desired_state& what) { state.reconcile(what); },
     [&state](tick_atom) { state.tick(); },
-    [&state](const failure& why) { state.fail(why); },
+    [&state](const failure& why) { state.run(state.life->failed(why)); },
     [&state](value_question& what) { state.ask(what); },
-    [&state](body_ended) { state.stopped(); },
+    [&state](body_ended) { state.run(state.life->stopped()); },
   };
 }
 
