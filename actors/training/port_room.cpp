@@ -103,6 +103,7 @@ private:
 
 port_room::port_room(const member_id& self, std::vector<channel_end> ends)
     : hub_(self, std::move(ends)), ports_(hub_.ends().size()), kept_(hub_.ends().size()),
+      kept_since_(hub_.ends().size()), is_kept_told_(hub_.ends().size()),
       parcel_waits_(hub_.ends().size()) {}
 
 port_room::~port_room() = default;
@@ -145,12 +146,35 @@ void port_room::deliver() {
 
 /// Keeps an event that only in::next() may hand out. Returns whether it did.
 bool port_room::keep(channel_event& what) {
-  auto& kept = kept_[what.end];
+  const auto end = what.end;
+  auto& kept = kept_[end];
   const bool is_parcel = what.what == channel_event::kind::parcel;
-  if (kept.empty() && (!is_parcel || ports_[what.end]->takes()))
+  if (kept.empty() && (!is_parcel || ports_[end]->takes()))
     return false;
   kept.push_back(std::move(what));
+  if (kept.size() == 1)
+    note_kept(end);
   return true;
+}
+
+/// Notes since when events of a port wait for in::next().
+void port_room::note_kept(std::size_t end) {
+  const std::lock_guard lock{mutex_};
+  kept_since_[end] = kept_[end].empty() ? std::nullopt : std::optional{around_.clock()};
+}
+
+/// Tells of ports whose parcels nothing takes, once for each.
+void port_room::tell_of_kept() {
+  for (std::size_t end = 0; end < kept_since_.size(); ++end) {
+    auto& since = kept_since_[end];
+    if (!since || around_.clock() - *since < parcel_wait_told || is_kept_told_[end])
+      continue;
+    is_kept_told_[end] = true;
+    const auto text = "port '" + ports_[end]->name()
+                      + "' has parcels that nothing takes: set its take, or call next()";
+    said_.lines.emplace_back(log_level::warn, text);
+    said_.notices.push_back({log_level::warn, "kept-at-port-" + std::to_string(end), {}, text});
+  }
 }
 
 /// Calls the callback of an event, and gives credit for a parcel.
@@ -192,7 +216,7 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
   const auto refuse = [&](const std::string& why) {
     throw std::logic_error{"port '" + ports_[end]->name() + "' waits for a parcel, " + why};
   };
-  if (!around_.why_no_wait.empty())
+  if (timeout > std::chrono::nanoseconds{0} && !around_.why_no_wait.empty())
     refuse(around_.why_no_wait);
   if (is_calling_)
     refuse("within a callback: call next() in gradient() itself");
@@ -203,9 +227,12 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
     if (auto& kept = kept_[end]; !kept.empty()) {
       what = std::move(kept.front());
       kept.pop_front();
-    } else {
+      note_kept(end);
+    } else if (timeout > std::chrono::nanoseconds{0}) {
       const user_call here{{"wait for a parcel at port", ports_[end]->name(), around_.whose}};
       what = wait_for_next(end, until);
+    } else {
+      what = take_next();
     }
     if (!what)
       return std::nullopt;
@@ -297,6 +324,7 @@ void port_room::tick() {
   const hub_call now{*this};
   hub_.tick(around_.clock(), *this);
   tell_of_parcel_wait();
+  tell_of_kept();
 }
 
 // -- any thread -----------------------------------------------------------------------------------

@@ -114,6 +114,8 @@ private:
   void tell_of_parcel_wait();
   void end_parcel_wait(std::size_t end);
   bool keep(channel_event& what);
+  void note_kept(std::size_t end);
+  void tell_of_kept();
   std::optional<std::pair<parcel_message, std::uint32_t>> next(std::size_t end,
                                                                std::chrono::nanoseconds timeout);
 
@@ -125,6 +127,8 @@ private:
   std::shared_ptr<lane_links> links_;
   std::vector<port_base*> ports_;               ///< One for each end; null: it is not bound yet.
   std::vector<std::deque<channel_event>> kept_; ///< One for each end: events for in::next().
+  std::vector<std::optional<time_point>> kept_since_; ///< Since when there are some.
+  std::vector<bool> is_kept_told_;
   std::vector<std::unique_ptr<line>> lines_;
   port_base* asking_ = nullptr; ///< The port whose values are under way.
   bool is_calling_ = false;     ///< A callback of the program runs. Of the owner's thread alone.

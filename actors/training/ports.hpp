@@ -184,8 +184,9 @@ public:
 
   /// Waits for the next parcel, which is then not passed to `take`. Returns nullopt after
   /// `timeout`, or after 5 s if that is less. Only trainers call it, within gradient() itself.
-  /// Callbacks of other ports run meanwhile. Throws std::logic_error within a callback, and if
-  /// may_wait() is false.
+  /// Callbacks of other ports run meanwhile. A timeout of 0 takes a parcel that is here, and waits
+  /// for none. Throws std::logic_error within a callback, and for a longer timeout if may_wait() is
+  /// false.
   std::optional<parcel<Head>> next(std::chrono::nanoseconds timeout) {
     auto came = line().next(timeout);
     if (!came)

@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 constexpr auto frozen_min = 1000ms;
 /// The job waits this long at its end for the checkpoint that a stop asks for.
 constexpr auto stop_time = 10s;
+/// The job waits this long at its end for stop() of the program's actors.
+constexpr auto actor_stop_time = 5s;
 constexpr auto last_retry_pause = 1000ms;
 /// Attempts at the last checkpoint before the job fails: most likely its disk is full.
 constexpr std::uint32_t last_failures_max = 5;
@@ -443,22 +445,34 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
   const bool over = phase_ == job_phase::finishing || phase_ == job_phase::finished;
   if (over && !stop_deadline_ && settled && !batches().complete())
     begin_training(now, effects); // A server came back without the last batches.
-  if (phase_ == job_phase::training && settled && batches().complete())
+  if (phase_ == job_phase::training && settled && batches().complete()) {
     phase_ = job_phase::finishing;
+    winds_down_since_ = now;
+  }
   if (phase_ == job_phase::finishing)
     finish(now, effects);
   if (phase_ == job_phase::finished && (done_ || now - observed_at_ > options_.liveness_timeout))
     phase_ = job_phase::stopped;
 }
 
+/// Returns whether the stop() of an actor has not returned. The counts of its status are then those
+/// of the result.
+bool coordinator::waits_for_actors(time_point now) const {
+  return now - winds_down_since_ < actor_stop_time
+         && std::ranges::any_of(actors_, [](const auto& x) { return !x.second.report.stopped; });
+}
+
 /// Takes the last checkpoint: of the whole work, or of the present state if the user asked to stop.
 void coordinator::finish(time_point now, coordinator_effects& effects) {
   const bool saved = !options_.checkpoints || mutated(mutation::finished_unsaved)
                      || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
-  if (stop_deadline_ && (saved || now >= *stop_deadline_)) {
+  const bool waits = waits_for_actors(now);
+  if (stop_deadline_ && ((saved && !waits) || now >= *stop_deadline_)) {
     phase_ = job_phase::stopped;
     return;
   }
+  if (saved && waits)
+    return;
   if (saved) {
     assert(batches().complete());
     assert(!options_.checkpoints || state_.committed == last_checkpoint_);
@@ -485,6 +499,7 @@ void coordinator::stop(time_point now, coordinator_effects& effects) {
   }
   notify({event_kind::stop_requested, {}}, effects);
   phase_ = job_phase::finishing;
+  winds_down_since_ = now;
   // A desired state of a server that asks for the last cut lists no worker any more, so the server
   // takes no push after that cut.
   if (!goes_by_clocks(job_) && !mutated(mutation::works_after_last_cut))

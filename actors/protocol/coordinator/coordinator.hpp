@@ -142,6 +142,7 @@ private:
   void advance_phase(time_point now, effects_ref effects);
   void begin_training(time_point now, effects_ref effects);
   void finish(time_point now, effects_ref effects);
+  bool waits_for_actors(time_point now) const;
   void fail(const std::string& why, effects_ref effects);
   void stop(time_point now, effects_ref effects);
   void name_missing(effects_ref effects);
@@ -194,6 +195,7 @@ private:
   bool missing_named_ = false; ///< An event named the missing members, while gathering.
   bool stop_wanted_ = false;   ///< The user asked to end.
   std::optional<time_point> stop_deadline_; ///< Set once the stop is under way.
+  time_point winds_down_since_{0};          ///< When it last began to finish.
   bool done_ = false;                       ///< The main observer needs no more answers.
   /// Time of the last status of the main observer, or the begin of `finished`.
   time_point observed_at_{0};

@@ -78,7 +78,10 @@ struct body_shell {
       call();
     } catch (...) {
       is_over = true;
-      self->send(owner, exception_failure());
+      auto why = exception_failure();
+      if (!whose.empty())
+        why.text = whose + ": " + why.text;
+      self->send(owner, std::move(why));
     }
   }
 

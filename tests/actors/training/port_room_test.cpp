@@ -114,6 +114,24 @@ TEST_CASE("a_long_wait_for_a_parcel_is_told_once_until_one_comes") {
   CHECK(b.said.back() == "parcels-of-port-0: ");
 }
 
+TEST_CASE("parcels_that_nothing_takes_are_told_of_and_can_be_taken_without_a_wait") {
+  in<int> came{"came"};
+  one_end b{learner, player, came};
+  const auto link = b.room->accepted(player);
+  b.room->received(link, channel_open{"players>learners", 1, in<int>::type(), 2});
+  CHECK_FALSE(came.next(0s));
+  b.room->received(link, parcel_message{1, 1, std::vector<std::byte>(sizeof(int)), {}});
+  b.room->deliver();
+  b.now += 10s;
+  b.room->tick();
+  b.room->tick();
+  const std::string text =
+    "port 'came' has parcels that nothing takes: set its take, or call next()";
+  CHECK(b.said == lines{"kept-at-port-0: " + text});
+  CHECK(came.next(0s));
+  CHECK_FALSE(came.next(0s));
+}
+
 TEST_CASE("next_is_refused_within_a_callback") {
   in<int> came{"came"};
   one_end b{learner, player, came};

@@ -164,7 +164,7 @@ TEST_CASE("when all batches are applied actors wind down, and their end is no lo
   one.actor(0, 500);
   one.actor(1, 501);
   apply_all(one);
-  REQUIRE(one.boss->phase() == job_phase::finished);
+  REQUIRE(one.boss->phase() == job_phase::finishing);
   CHECK(one.desired_of_actor(0, 500).wind_down);
   actor_status body;
   body.counters.ports = {{"players.seen", 4, 5, 6, 7}};
@@ -172,14 +172,36 @@ TEST_CASE("when all batches are applied actors wind down, and their end is no lo
   one.actor(0, 500, body);
   one.death(role::actor, 0, 500);
   CHECK(one.times_told(event_kind::actor_lost) == 0);
+  CHECK(one.boss->phase() == job_phase::finishing);
   one.death(role::actor, 1, 501); // Its stop() had not returned.
   CHECK(one.told(event_kind::actor_lost, {{"member", "actor 1"}}));
+  CHECK(one.boss->phase() == job_phase::finished);
   const auto shown = shown_actors(one);
   REQUIRE(shown.size() == actors);
   CHECK(shown[0].state == member_state::finished);
   CHECK(shown[0].member == actor_id(0, 500));
   CHECK(shown[0].actor == body.counters);
   CHECK(shown[1].state == member_state::absent);
+}
+
+TEST_CASE("a stop() that does not return holds up the end of the job for 5 s") {
+  coordinator_options how;
+  how.checkpoints = false;
+  coordinator_fixture one(job_with_actors(), how);
+  one.train();
+  one.actor(0, 500);
+  apply_all(one);
+  const auto wait = [&](std::chrono::milliseconds time) {
+    for (; time > 0ms; time -= 100ms) {
+      one.tick(100ms);
+      one.actor(0, 500);
+      apply_all(one);
+    }
+  };
+  wait(4900ms);
+  CHECK(one.boss->phase() == job_phase::finishing);
+  wait(200ms);
+  CHECK(one.boss->phase() == job_phase::finished);
 }
 
 TEST_CASE(
