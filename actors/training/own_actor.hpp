@@ -29,7 +29,8 @@ public:
   /// Called 10 ms after its last call returned. `now`: the time since some moment, virtual with
   /// --simulate.
   virtual void tick(time_point /*now*/) {}
-  /// Called once, when all batches of the job are applied or the job stops.
+  /// Called once, when all batches of the job are applied or the job stops. Parcels that it sends
+  /// may be lost.
   virtual void stop() {}
 
   /// Returns its place, from start() on.

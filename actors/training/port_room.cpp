@@ -163,7 +163,7 @@ void port_room::note_kept(std::size_t end) {
   kept_since_[end] = kept_[end].empty() ? std::nullopt : std::optional{around_.clock()};
 }
 
-/// Tells of ports whose parcels nothing takes, once for each.
+/// Tells of ports with parcels that stay untaken, once for each.
 void port_room::tell_of_kept() {
   for (std::size_t end = 0; end < kept_since_.size(); ++end) {
     auto& since = kept_since_[end];

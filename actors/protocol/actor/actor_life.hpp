@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// The things that the shell is to do after an event, in this order.
+/// Steps of the shell after an event, in this order.
 struct actor_steps {
   bool calls_stop = false; ///< Has the program's stop() called.
   bool asks_again = false; ///< Sends the question that failed.
@@ -22,11 +22,8 @@ struct actor_steps {
 };
 
 /// The life of an actor from its start to its end.
-///
-/// Invariants:
-/// (1) stop() is called at most once, and the member ends at most once. Held by: winds_down_,
-///     has_ended_.
-/// (2) a member that the coordinator stops ends when stop() has returned, or after stop_patience.
+/// The program's stop() is called at most once, and the member ends at most once. A member that the
+/// coordinator stops ends when stop() has returned, or after stop_patience.
 class actor_life {
 public:
   /// Time for the program's stop().

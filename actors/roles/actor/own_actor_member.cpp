@@ -40,7 +40,8 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds program_tick{10};
-/// Longer than a router needs to reach the successor of a server. A question that fails comes again.
+/// Longer than a router needs to reach the successor of a server. A question that fails is asked
+/// again.
 constexpr std::chrono::minutes pull_timeout{2};
 
 /// Runs the program's code. Messages: begin, tick, deliver, values, end.
