@@ -38,10 +38,11 @@ public:
   explicit hub_call(port_room& room) : room_(room) { room.mutex_.lock(); }
   ~hub_call() {
     const auto all = std::exchange(room_.said_, {});
+    const bool wakes_owner = all.wakes && !std::exchange(room_.is_woken_, true);
     room_.mutex_.unlock();
     if (all.wakes)
       room_.came_.notify_all();
-    if (all.wakes && room_.around_.wake)
+    if (wakes_owner && room_.around_.wake)
       room_.around_.wake();
     for (const auto& [level, text] : all.lines)
       if (room_.around_.log)
@@ -136,12 +137,20 @@ std::optional<channel_event> port_room::take_next() {
   return hub_.next();
 }
 
-void port_room::deliver() {
+void port_room::deliver(std::size_t most) {
+  std::size_t left = 0;
+  {
+    const std::lock_guard lock{mutex_};
+    is_woken_ = false;
+    left = std::min(most, hub_.waiting()); // Senders may refill the inbox as fast as it empties.
+  }
   if (std::ranges::find(ports_, nullptr) != ports_.end())
     return; // The owner could not be made, which its shell tells.
-  while (auto what = take_next())
-    if (!keep(*what))
+  for (; left > 0; --left)
+    if (auto what = take_next(); what && !keep(*what))
       call(*what);
+  const hub_call now{*this};
+  said_.wakes = said_.wakes || hub_.waiting() > 0;
 }
 
 /// Keeps an event that only in::next() may hand out. Returns whether it did.
@@ -222,6 +231,7 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
     refuse("within a callback: call next() in gradient() itself");
   const auto until = std::chrono::steady_clock::now()
                      + std::min<std::chrono::nanoseconds>(timeout, next_timeout_max);
+  std::optional<std::size_t> rest;
   for (;;) {
     std::optional<channel_event> what;
     if (auto& kept = kept_[end]; !kept.empty()) {
@@ -230,7 +240,7 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
       note_kept(end);
     } else if (timeout > std::chrono::nanoseconds{0}) {
       const user_call here{{"wait for a parcel at port", ports_[end]->name(), around_.whose}};
-      what = wait_for_next(end, until);
+      what = wait_for_next(end, until, rest);
     } else {
       what = take_next();
     }
@@ -248,16 +258,24 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
   }
 }
 
-/// Takes the next event out of the inbox, or waits for one. `end`: the one that asks.
+/// Takes the next event out of the inbox, or waits for one. `end`: the one that asks. `rest`: set
+/// when the time is over; the events that the inbox had then, and that are not taken yet.
 std::optional<channel_event> port_room::wait_for_next(std::size_t end,
-                                                      std::chrono::steady_clock::time_point until) {
+                                                      std::chrono::steady_clock::time_point until,
+                                                      std::optional<std::size_t>& rest) {
   std::unique_lock lock{mutex_};
-  for (bool is_late = false;;) {
-    if (auto what = hub_.next(); what || is_late)
+  for (;;) {
+    if (!rest && std::chrono::steady_clock::now() >= until)
+      rest = hub_.waiting();
+    if (rest && *rest == 0)
+      return std::nullopt;
+    if (rest)
+      --*rest;
+    if (auto what = hub_.next(); what || rest)
       return what;
     waits_since_ = around_.clock();
     waits_at_ = end;
-    is_late = came_.wait_until(lock, until) == std::cv_status::timeout;
+    came_.wait_until(lock, until);
     const auto wait = around_.clock() - *std::exchange(waits_since_, std::nullopt);
     waited_ += wait;
     parcel_waits_[end].waited += wait;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,7 +26,8 @@ namespace troupe {
 /// The surroundings of the ports of a member.
 struct port_surroundings {
   std::function<time_point()> clock = {};
-  /// Has deliver() called soon on the owner's thread.
+  /// Has deliver() called soon on the owner's thread, after the earlier work of that thread. It
+  /// is not called again before deliver().
   std::function<void()> wake = {};
   /// Ends the member, and with it the job.
   std::function<void(const failure&)> fail = {};
@@ -57,9 +59,10 @@ public:
   /// Throws std::invalid_argument if an `in` port has no `take`. Call it for owners that cannot
   /// call in::next().
   void check_takes() const;
-  /// Calls the callbacks of all events in the inbox, once all ports are bound. Parcels of a port
-  /// without `take` stay for in::next(), and so do events of that port that follow them.
-  void deliver();
+  /// Calls the callbacks of the events that are in the inbox now, once all ports are bound, and of
+  /// `most` events at most. Calls wake() if the inbox has events then. Parcels of a port without
+  /// `take` stay for in::next(), and so do events of that port that follow them.
+  void deliver(std::size_t most = std::numeric_limits<std::size_t>::max());
   /// Hands values that were asked for to the port that asked.
   void values(const_tensors all);
 
@@ -110,7 +113,8 @@ private:
   void call(channel_event& what);
   std::optional<channel_event> take_next();
   std::optional<channel_event> wait_for_next(std::size_t end,
-                                             std::chrono::steady_clock::time_point until);
+                                             std::chrono::steady_clock::time_point until,
+                                             std::optional<std::size_t>& rest);
   void tell_of_parcel_wait();
   void end_parcel_wait(std::size_t end);
   bool keep(channel_event& what);
@@ -131,6 +135,7 @@ private:
   std::vector<bool> is_kept_told_;
   std::vector<std::unique_ptr<line>> lines_;
   port_base* asking_ = nullptr; ///< The port whose values are under way.
+  bool is_woken_ = false;       ///< deliver() will be called.
   bool is_calling_ = false;     ///< A callback of the program runs. Of the owner's thread alone.
   std::chrono::nanoseconds waited_{0};
   std::optional<time_point> waits_since_; ///< Set while next() waits, ...

@@ -30,6 +30,8 @@ std::vector<parcel_tensor> checked(const std::string& port, const std::vector<te
   for (const auto& each : tensors) {
     if (each.raw().count > room)
       refuse("tensors of more than 1 GiB together: send it in parts");
+    if (each.raw().count > 0 && !each.raw().values)
+      refuse(fmt::format("a tensor of {} floats without values", each.raw().count));
     room -= each.raw().count;
     raw.push_back(each.raw());
   }

@@ -40,6 +40,8 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds program_tick{10};
+/// Most events before a tick, values or stop() that are due.
+constexpr std::size_t events_between_ticks = 16;
 /// Longer than a router needs to reach the successor of a server. A question that fails is asked
 /// again.
 constexpr std::chrono::minutes pull_timeout{2};
@@ -93,7 +95,7 @@ struct body_shell {
 
   void deliver() {
     if (has_begun)
-      run([this] { options.ports.room->deliver(); });
+      run([this] { options.ports.room->deliver(events_between_ticks); });
   }
 
   void take(const reply& answer) {

@@ -45,6 +45,7 @@ struct one_end {
       said.push_back(what.topic + ": " + what.text);
     };
     around.log = [this](log_level, const std::string& text) { logged.push_back(text); };
+    around.wake = [this] { ++woken; };
     room->begin(std::move(around), links);
     room->bind(0, port);
   }
@@ -54,9 +55,14 @@ struct one_end {
   time_point now{0};
   time_point step{0}; ///< The time that passes with each look at the clock.
   std::vector<std::string> said, logged;
+  int woken = 0;
 };
 
 using lines = std::vector<std::string>;
+
+parcel_message parcel_of(std::uint64_t sequence) {
+  return {1, sequence, std::vector<std::byte>(sizeof(int)), {}};
+}
 
 } // namespace
 
@@ -142,6 +148,73 @@ TEST_CASE("next_is_refused_within_a_callback") {
   came.take = [&](parcel<int>&&) { (void)came.next(1s); };
   CHECK_THROWS_WITH(b.room->deliver(), "port 'came' waits for a parcel, within a callback: call "
                                        "next() in gradient() itself");
+}
+
+TEST_CASE("a_delivery_ends_though_senders_refill_the_inbox") {
+  in<int> came{"came"};
+  one_end b{learner, player, came};
+  const auto link = b.room->accepted(player);
+  std::uint64_t taken = 0;
+  came.take = [&](parcel<int>&&) {
+    if (++taken < 100) // So that it ends in any case.
+      b.room->received(link, parcel_of(taken + 1));
+  };
+  b.room->received(link, channel_open{"players>learners", 1, in<int>::type(), 2});
+  b.room->received(link, parcel_of(1));
+  CHECK(b.woken == 1); // Once for both events.
+  b.room->deliver();
+  CHECK(taken == 1);
+  CHECK(b.woken == 2);
+  b.room->deliver();
+  CHECK(taken == 2);
+  CHECK(b.woken == 3);
+}
+
+TEST_CASE("a_delivery_of_few_events_leaves_the_rest_for_the_next_one") {
+  in<int> came{"came"};
+  one_end b{learner, player, came};
+  int taken = 0;
+  came.take = [&](parcel<int>&&) { ++taken; };
+  const auto link = b.room->accepted(player);
+  b.room->received(link, channel_open{"players>learners", 1, in<int>::type(), 2});
+  b.room->received(link, parcel_of(1));
+  b.room->received(link, parcel_of(2));
+  b.room->deliver(2); // The first event is `joined`.
+  CHECK(taken == 1);
+  CHECK(b.woken == 2);
+  b.room->deliver(2);
+  CHECK(taken == 2);
+  CHECK(b.woken == 2);
+}
+
+TEST_CASE("a_wait_for_a_parcel_ends_in_time_though_parcels_of_another_port_come") {
+  in<int> came{"came"}, busy{"busy"};
+  std::vector<channel_end> ends(2);
+  for (auto& end : ends) {
+    end.head = in<int>::type();
+    end.peers = {{player.role, player.index, {}}};
+    end.window = 2;
+  }
+  ends[0].channel = "players>learners";
+  ends[1].channel = "players>learners.2";
+  port_room room{learner, ends};
+  port_surroundings around;
+  around.clock = steady_now;
+  room.begin(std::move(around), std::make_shared<joint>());
+  room.bind(0, came);
+  room.bind(1, busy);
+  const auto link = room.accepted(player);
+  std::uint64_t taken = 0;
+  busy.take = [&](parcel<int>&&) {
+    std::this_thread::sleep_for(1ms);
+    if (++taken < 2000) // So that it ends in any case.
+      room.received(link, parcel_of(taken + 1));
+  };
+  room.received(link, channel_open{"players>learners.2", 1, in<int>::type(), 2});
+  room.received(link, parcel_of(1));
+  CHECK_FALSE(came.next(10ms).has_value());
+  CHECK(taken < 1000);
+  CHECK_FALSE(came.next(0ms).has_value()); // Without time it takes what is there.
 }
 
 TEST_CASE("a_port_has_no_counts_before_its_object_is_made") {

@@ -179,7 +179,12 @@ TEST_CASE("send_tells_of_credit_and_refuses_what_no_channel_takes") {
   CHECK(text_of_exception([&] {
           (void)one.seen.send({{}, {{value, ~std::uint64_t{0}}}}, 0);
         }).ends_with("send it in parts"));
+  CHECK(text_of_exception([&] {
+          (void)one.seen.send({{}, {{float_ptr{}, 5}}}, 0);
+        })
+        == "the port 'seen': a parcel has a tensor of 5 floats without values");
   CHECK(line.sent.size() == 1);
+  CHECK(one.seen.send({{}, {{float_ptr{}, 0}, {}}}, 0)); // Empty tensors need none.
 }
 
 TEST_CASE("callbacks_of_a_port_are_called_if_they_are_set") {
