@@ -14,7 +14,7 @@ namespace troupe {
 
 constexpr std::size_t parcel_head_bytes_max = 4096;
 constexpr std::size_t parcel_tensors_max = 256;
-/// Of all tensors together: 1 GiB.
+/// All tensors of a parcel together have at most 1 GiB.
 constexpr std::uint64_t parcel_floats_max = std::uint64_t{1} << 28;
 constexpr std::uint32_t channel_window_max = 1024, channel_window_default = 8;
 

@@ -11,8 +11,8 @@ namespace troupe {
 
 /// An actor of a program, in a process of its own; with --threads it has a thread. Its ports are
 /// members of it. All of its functions and the callbacks of its ports run on one thread, one after
-/// the other. Each may throw: the job then stops with the text. A call of 10 s is named in a line,
-/// and nothing ends it. Its state does not survive a death.
+/// the other. Each may throw: the job then stops with the text. A call of 10 s is named in a line.
+/// It has no time limit. Its state does not survive a death.
 class own_actor {
 public:
   /// The place of an actor in its job.

@@ -238,11 +238,9 @@ port_room::next(std::size_t end, std::chrono::nanoseconds timeout) {
       what = std::move(kept.front());
       kept.pop_front();
       note_kept(end);
-    } else if (timeout > std::chrono::nanoseconds{0}) {
+    } else {
       const user_call here{{"wait for a parcel at port", ports_[end]->name(), around_.whose}};
       what = wait_for_next(end, until, rest);
-    } else {
-      what = take_next();
     }
     if (!what)
       return std::nullopt;

@@ -126,7 +126,7 @@ public:
   std::optional<channel_event> next();
   /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
   /// their order for each lane. The sender gets credit once half a window of parcels is taken, or
-  /// at the next tick. Of which.parcel it reads the sequence alone.
+  /// at the next tick. It reads no other part of which.parcel than the sequence.
   void taken(const channel_event& which, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }

@@ -12,6 +12,12 @@ job_spec job_with_actors() {
   return job;
 }
 
+coordinator_options without_checkpoints() {
+  coordinator_options made;
+  made.checkpoints = false;
+  return made;
+}
+
 member_id actor_id(std::uint32_t index, std::uint64_t incarnation) {
   return {role::actor, index, {incarnation}};
 }
@@ -157,9 +163,7 @@ TEST_CASE("launchers see each actor of the job, with its counters") {
 }
 
 TEST_CASE("when all batches are applied actors wind down, and their end is no loss") {
-  coordinator_options how;
-  how.checkpoints = false;
-  coordinator_fixture one(job_with_actors(), how);
+  coordinator_fixture one(job_with_actors(), without_checkpoints());
   one.train();
   one.actor(0, 500);
   one.actor(1, 501);
@@ -185,9 +189,7 @@ TEST_CASE("when all batches are applied actors wind down, and their end is no lo
 }
 
 TEST_CASE("a stop() that does not return holds up the end of the job for 5 s") {
-  coordinator_options how;
-  how.checkpoints = false;
-  coordinator_fixture one(job_with_actors(), how);
+  coordinator_fixture one(job_with_actors(), without_checkpoints());
   one.train();
   one.actor(0, 500);
   apply_all(one);
