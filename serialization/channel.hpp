@@ -16,6 +16,8 @@ constexpr std::size_t parcel_head_bytes_max = 4096;
 constexpr std::size_t parcel_tensors_max = 256;
 /// All tensors of a parcel together have at most 1 GiB.
 constexpr std::uint64_t parcel_floats_max = std::uint64_t{1} << 28;
+/// While so many bytes of parcels are under way on a lane, its sender gets no credit.
+constexpr std::uint64_t lane_bytes_max = std::uint64_t{256} << 20;
 constexpr std::uint32_t channel_window_max = 1024, channel_window_default = 8;
 
 /// Values of a parcel, f32[count].

@@ -33,6 +33,7 @@ enum class mutation : std::uint8_t {
   // channel/channel_hub.cpp
   credit_twice,
   credit_ignored,
+  bytes_ignored,
   old_parcel_taken,
   old_credit_counted,
   lost_before_last,
@@ -208,6 +209,7 @@ inline constexpr std::array mutations{
     mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
   mutation_entry{mutation::credit_twice, "credit_twice", {}, mutation_world::channel},
   mutation_entry{mutation::credit_ignored, "credit_ignored", {}, mutation_world::channel},
+  mutation_entry{mutation::bytes_ignored, "bytes_ignored", {}, mutation_world::channel},
   mutation_entry{mutation::old_parcel_taken, "old_parcel_taken", {}, mutation_world::channel},
   mutation_entry{mutation::old_credit_counted, "old_credit_counted", {}, mutation_world::channel},
   mutation_entry{mutation::lost_before_last, "lost_before_last", {}, mutation_world::channel},

@@ -331,9 +331,15 @@ void port_room::received(lane_link link, channel_message what) {
   hub_.received(link, std::move(what), around_.clock(), *this);
 }
 
-void port_room::closed(lane_link link, const std::optional<failure>& refused) {
+void port_room::closed(lane_link link, const std::optional<failure>& why) {
   const hub_call now{*this};
-  hub_.closed(link, around_.clock(), *this, refused);
+  if (const auto lane = hub_.lane_of(link); why && lane && ports_[lane->end] != nullptr)
+    said_.lines.emplace_back(
+      log_level::info, "port '" + ports_[lane->end]->name() + "': the link with "
+                         + to_string(process_of(ends()[lane->end].peers[lane->peer]))
+                         + " ended: " + why->text);
+  const bool is_refusal = why && why->code == errc::contract_broken;
+  hub_.closed(link, around_.clock(), *this, is_refusal ? why : std::nullopt);
 }
 
 void port_room::tick() {

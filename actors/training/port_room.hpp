@@ -75,7 +75,8 @@ public:
   /// Takes a link that another member made, and returns its name.
   lane_link accepted(const member_id& from);
   void received(lane_link link, channel_message what);
-  void closed(lane_link link, const std::optional<failure>& refused);
+  /// A link ended. A refusal by the peer, contract_broken, ends the member.
+  void closed(lane_link link, const std::optional<failure>& why);
   void tick();
 
   // -- any thread --

@@ -28,8 +28,8 @@ struct transport_options {
   /// mistaken for a dead one. Both sides need about the same value.
   std::chrono::milliseconds silence_timeout{10'000};
   /// Bytes queued for one link beyond which send() drops it as lost: the peer does not read. A
-  /// single message may be larger.
-  std::size_t queue_bytes_max = std::size_t{1} << 30;
+  /// single message may be larger. A lane has up to lane_bytes_max and one parcel under way.
+  std::size_t queue_bytes_max = std::size_t{2} << 30;
   /// Connections accepted at a time; more are closed at once.
   std::size_t links_max = 4096;
   /// Whether an acceptor with a secret admits a peer without one, as needed for another host to

@@ -17,11 +17,13 @@ std::string channel_world::title_of(const member& who, const program_lane& lane)
          + (lane.sends ? here + ">" + there : there + ">" + here) + " at " + here;
 }
 
-/// Checks a parcel that was just sent.
+/// Checks a parcel that was just sent. Its bytes are not counted yet.
 void channel_world::check_send(const session_record& session, const program_lane& lane) const {
   require(lane.session != 0, "events: a program sends before it heard of a session");
   require(session.sent - session.taken <= lane.window,
           "window: more parcels are sent and not taken than the window has");
+  require(session.bytes_open < channels_[lane.channel].bytes_max,
+          "bytes: a parcel is sent while enough bytes are under way");
 }
 
 void channel_world::check_joined(const member& who, program_lane& lane,

@@ -69,17 +69,19 @@ void channel_world::make_channels() {
     make_pairs(back);
   else
     make_circle(back);
-  for (auto& each : channels_)
+  for (auto& each : channels_) {
     each.window = static_cast<std::uint32_t>(pick(1, chance(0.5) ? 3 : 10));
+    each.bytes_max = chance(0.5) ? lane_bytes_max : pick(1, 400);
+  }
 }
 
 void channel_world::make_spread(bool back) {
   const auto senders = static_cast<std::uint32_t>(pick(2, 5));
   const auto receivers = static_cast<std::uint32_t>(pick(1, 4));
   members_.resize(senders + receivers);
-  channels_.push_back({"a.out>b.in", 1, {}});
+  channels_.push_back({"a.out>b.in", 1, 1, {}});
   if (back)
-    channels_.push_back({"b.out>a.in", 1, {}});
+    channels_.push_back({"b.out>a.in", 1, 1, {}});
   for (std::uint32_t from = 0; from < senders; ++from)
     for (std::uint32_t to = senders; to < senders + receivers; ++to) {
       channels_.front().lanes.emplace_back(from, to);
@@ -91,9 +93,9 @@ void channel_world::make_spread(bool back) {
 void channel_world::make_pairs(bool back) {
   const auto count = static_cast<std::uint32_t>(pick(2, 4));
   members_.resize(2 * count);
-  channels_.push_back({"a.out>b.in", 1, {}});
+  channels_.push_back({"a.out>b.in", 1, 1, {}});
   if (back)
-    channels_.push_back({"b.out>a.in", 1, {}});
+    channels_.push_back({"b.out>a.in", 1, 1, {}});
   for (std::uint32_t i = 0; i < count; ++i) {
     channels_.front().lanes.emplace_back(i, count + i);
     if (back)
@@ -104,9 +106,9 @@ void channel_world::make_pairs(bool back) {
 void channel_world::make_circle(bool back) {
   const auto count = static_cast<std::uint32_t>(pick(2, 5));
   members_.resize(count);
-  channels_.push_back({"a.next>a.last", 1, {}});
+  channels_.push_back({"a.next>a.last", 1, 1, {}});
   if (back)
-    channels_.push_back({"a.last>a.next", 1, {}});
+    channels_.push_back({"a.last>a.next", 1, 1, {}});
   for (std::uint32_t i = 0; i < count; ++i) {
     channels_.front().lanes.emplace_back(i, (i + 1) % count);
     if (back)
@@ -118,7 +120,8 @@ std::vector<channel_end> channel_world::ends_of(std::uint32_t index) const {
   std::vector<channel_end> ends;
   for (const auto& each : channels_)
     for (const bool sends : {true, false}) {
-      channel_end end{each.title, sends ? "out" : "in", sends, "number", {}, each.window};
+      channel_end end{each.title, sends ? "out" : "in", sends, "number", {}, each.window, 0,
+                      each.bytes_max};
       for (const auto& [from, to] : each.lanes)
         if ((sends ? from : to) == index)
           end.peers.push_back(member_of(worker_id{sends ? to : from}));
@@ -237,7 +240,9 @@ void channel_world::handle(member& who, channel_event event) {
 void channel_world::finish_taking(member& who) {
   const auto event = *std::exchange(who.in_hand, std::nullopt);
   auto& lane = who.lane(event.end, event.peer);
-  ++sessions_.at(*lane.from).taken;
+  auto& session = sessions_.at(*lane.from);
+  ++session.taken;
+  session.bytes_open -= who.in_hand_bytes;
   ++lane.parcels;
   lane.bytes += who.in_hand_bytes;
   ++tally_.parcels;
@@ -274,6 +279,7 @@ bool channel_world::try_send(member& who, program_lane& lane) {
   require(found != sessions_.end(), "events: a program sends before it heard of a session");
   ++found->second.sent;
   check_send(found->second, lane);
+  found->second.bytes_open += bytes;
   return true;
 }
 

@@ -56,6 +56,7 @@ private:
   struct channel_plan {
     std::string title;
     std::uint32_t window = 1;
+    std::uint64_t bytes_max = 1; ///< Of parcels under way on a lane.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> lanes; ///< Sender, receiver.
   };
   /// A session as its sender numbers it.
@@ -68,6 +69,7 @@ private:
   struct session_record {
     std::size_t link = 0;
     std::uint64_t sent = 0, taken = 0;
+    std::uint64_t bytes_open = 0; ///< Sent and not taken.
     std::uint64_t known = 0; ///< Taken, as the sender's hub was told while the session lasted.
   };
   /// The head of a parcel.

@@ -165,6 +165,16 @@ void channel_hub::end_link(lane_link link, const link_state& what, time_point no
   }
 }
 
+std::optional<channel_hub::lane_key> channel_hub::lane_of(lane_link link) const {
+  const auto found = links_.find(link);
+  if (found == links_.end() || !found->second.lane)
+    return std::nullopt;
+  const auto carries = [&](const auto& lane) { return lane.present && lane.present->link == link; };
+  const auto& key = *found->second.lane;
+  const bool is_present = sends(key) ? carries(senders_.at(key)) : carries(receivers_.at(key));
+  return is_present ? std::optional{key} : std::nullopt;
+}
+
 void channel_hub::tick(time_point now, channel_effects& out) {
   for (auto& [key, lane] : senders_) {
     connect_if_due(key, lane, now, out);
@@ -254,7 +264,11 @@ void channel_hub::hear_taken(const lane_key& key, lane_link link, const parcels_
   }
   if (begins)
     return begin_sending(key, lane, now, out);
-  lane.present->taken = what.count;
+  while (lane.present->taken < what.count) {
+    ++lane.present->taken;
+    lane.present->bytes_open -= lane.present->bytes.front();
+    lane.present->bytes.pop_front();
+  }
   if (what.count == lane.present->sent)
     end_told_wait(key, lane, out); // A receiver that is slow again and again is told of once.
   if (!has_room(key, lane))
@@ -274,7 +288,7 @@ void channel_hub::begin_sending(const lane_key& key, sending_lane& lane, time_po
       drop(lane.present->link, out);
     end_sending(key, lane, now, out);
   }
-  lane.present = {lane.opening->link, lane.opening->to, lane.opening->session, now, 0, 0, false};
+  lane.present = {lane.opening->link, lane.opening->to, lane.opening->session, now};
   lane.opening.reset();
   push({channel_event::kind::joined, key.end, key.peer, lane.present->number, {}}, out);
 }
@@ -298,9 +312,12 @@ void channel_hub::end_sending(const lane_key& key, sending_lane& lane, time_poin
 }
 
 bool channel_hub::has_room(const lane_key& key, const sending_lane& lane) const {
-  return lane.present && lane.present->is_heard
-         && (lane.present->sent - lane.present->taken < ends_[key.end].window
-             || mutated(mutation::credit_ignored));
+  if (!lane.present || !lane.present->is_heard)
+    return false;
+  const auto& end = ends_[key.end];
+  return (lane.present->sent - lane.present->taken < end.window
+          || mutated(mutation::credit_ignored))
+         && (lane.present->bytes_open < end.bytes_max || mutated(mutation::bytes_ignored));
 }
 
 /// Returns true if `writable` has to be put into the inbox; notes that it will be there.
@@ -363,8 +380,11 @@ bool channel_hub::send(std::size_t end, std::uint32_t peer, std::vector<std::byt
   }
   parcel_message what{lane.present->number, ++lane.present->sent, std::move(head),
                       std::move(tensors)};
+  const auto bytes = parcel_bytes(what);
+  lane.present->bytes.push_back(bytes);
+  lane.present->bytes_open += bytes;
   ++lane.counts.parcels;
-  lane.counts.bytes += parcel_bytes(what);
+  lane.counts.bytes += bytes;
   out.send(lane.present->link, std::move(what));
   return true;
 }
@@ -429,7 +449,7 @@ void channel_hub::hear_open(lane_link link, link_state& of, const channel_open& 
 
 /// Begins the session that a link asked for.
 void channel_hub::accept(const lane_key& key, receiving_lane& lane, channel_effects& out) {
-  lane.present = {lane.opening->link, lane.opening->wire_session, ++sessions_, 0, 0, 0, false};
+  lane.present = {lane.opening->link, lane.opening->wire_session, ++sessions_};
   lane.opening.reset();
   push({channel_event::kind::joined, key.end, key.peer, lane.present->number, {}}, out);
   out.send(lane.present->link, parcels_taken{lane.present->wire_session, 0});
@@ -476,13 +496,18 @@ void channel_hub::taken(const channel_event& which, channel_effects& out) {
   auto& lane = receivers_.at(key);
   assert(!lane.parcels.empty() && lane.parcels.front().session == which.session
          && lane.parcels.front().sequence == which.parcel.sequence);
+  const auto bytes = lane.parcels.front().bytes;
   ++lane.counts.parcels;
-  lane.counts.bytes += lane.parcels.front().bytes;
+  lane.counts.bytes += bytes;
   lane.parcels.pop_front();
   if (lane.present && lane.present->number == which.session) {
-    const auto untold = ++lane.present->taken - lane.present->told;
-    if (2 * untold >= ends_[key.end].window)
-      tell_taken(*lane.present, out);
+    auto& present = *lane.present;
+    ++present.taken;
+    present.bytes_untold += bytes;
+    const auto& end = ends_[key.end];
+    if (2 * (present.taken - present.told) >= end.window
+        || 2 * present.bytes_untold >= end.bytes_max)
+      tell_taken(present, out);
   }
   if (lane.parcels.empty() && lane.opening)
     accept(key, lane, out);
@@ -491,6 +516,7 @@ void channel_hub::taken(const channel_event& which, channel_effects& out) {
 /// Gives credit for the parcels that were taken since it was given last.
 void channel_hub::tell_taken(receiving_lane::session& present, channel_effects& out) {
   present.told = present.taken;
+  present.bytes_untold = 0;
   const auto count = present.taken + (mutated(mutation::credit_twice) ? 1 : 0);
   out.send(present.link, parcels_taken{present.wire_session, count});
 }

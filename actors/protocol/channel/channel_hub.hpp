@@ -31,6 +31,8 @@ struct channel_end {
   std::uint32_t window = channel_window_default; ///< Parcels under way, 1 .. channel_window_max.
   /// Size of each head; a parcel with another one ends its session. 0: of any size.
   std::size_t head_bytes = 0;
+  /// While this many bytes of parcels are under way on a lane, its sender has no credit.
+  std::uint64_t bytes_max = lane_bytes_max;
 
   bool operator==(const channel_end&) const = default;
 };
@@ -77,8 +79,8 @@ public:
 /// A session that the program has not heard of ends without an event, and a new one of a lane waits
 /// until the parcels of the old one are taken.
 /// Invariants:
-/// (1) at most `window` parcels of a session are sent and not taken. Held by: check_send() in
-///     cli/sim/channel_checks.cpp.
+/// (1) at most `window` parcels of a session are sent and not taken, and all but the last of them
+///     have fewer than `bytes_max` bytes. Held by: check_send() in cli/sim/channel_checks.cpp.
 /// (2) a session's events are joined, parcels in order, lost. No event of a later session of the
 ///     lane comes before `lost` of the earlier one. Held by: check_joined(), check_lost(),
 ///     check_parcel() in cli/sim/channel_checks.cpp.
@@ -90,6 +92,12 @@ public:
 /// (6) the inbox keeps to its capacity. Held by: check_inbox() in cli/sim/channel_checks.cpp.
 class channel_hub {
 public:
+  struct lane_key {
+    std::size_t end = 0;
+    std::uint32_t peer = 0;
+    auto operator<=>(const lane_key&) const = default;
+  };
+
   /// `self`: this incarnation. `ends`: those of this member.
   channel_hub(const member_id& self, std::vector<channel_end> ends);
 
@@ -113,6 +121,9 @@ public:
   /// each 100 ms.
   void tick(time_point now, channel_effects& out);
 
+  /// Returns the lane whose present session a link carries.
+  std::optional<lane_key> lane_of(lane_link link) const;
+
   // -- calls of the program's thread --
   /// Sends a parcel, unless there is no session that the program has heard of, or no credit. After
   /// false, one `writable` follows when it can succeed. Requires: an end that sends, a peer of it,
@@ -126,7 +137,7 @@ public:
   std::optional<channel_event> next();
   /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
   /// their order for each lane. The sender gets credit once half a window of parcels is taken, or
-  /// at the next tick. It reads no other part of which.parcel than the sequence.
+  /// half of bytes_max, or at the next tick. It reads no other part of which.parcel than the sequence.
   void taken(const channel_event& which, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }
@@ -136,11 +147,6 @@ public:
   std::size_t waiting() const { return inbox_.size(); }
 
 private:
-  struct lane_key {
-    std::size_t end = 0;
-    std::uint32_t peer = 0;
-    auto operator<=>(const lane_key&) const = default;
-  };
   struct link_state {
     std::optional<lane_key> lane; ///< Absent until channel_open names it.
     member_id from = {};          ///< Of an accepted link.

@@ -65,7 +65,9 @@ struct sending_lane {
     std::uint64_t number = 0;
     time_point since{0};
     std::uint64_t sent = 0, taken = 0;
-    bool is_heard = false; ///< The program took `joined`.
+    std::deque<std::uint64_t> bytes = {}; ///< Of each parcel that is sent and not taken.
+    std::uint64_t bytes_open = 0;         ///< Their sum.
+    bool is_heard = false;                ///< The program took `joined`.
   };
 
   std::optional<member_address> listed = {};
@@ -93,8 +95,9 @@ struct receiving_lane {
     std::uint64_t wire_session = 0; ///< As its sender numbers it.
     std::uint64_t number = 0;       ///< As this hub numbers it: senders do not know of each other.
     std::uint64_t received = 0, taken = 0;
-    std::uint64_t told = 0; ///< Parcels for which the sender got credit.
-    bool is_heard = false;  ///< The program took `joined`.
+    std::uint64_t told = 0;         ///< Parcels for which the sender got credit.
+    std::uint64_t bytes_untold = 0; ///< Bytes that were taken since then.
+    bool is_heard = false;          ///< The program took `joined`.
   };
   struct untaken {
     std::uint64_t session = 0; ///< As this hub numbers it.

@@ -110,15 +110,14 @@ struct channel_shell {
 
   void end(lane_link lane) {
     links->close(lane);
-    room->closed(lane, std::nullopt);
+    room->closed(lane, failure{errc::peer_lost, "it broke the protocol of lanes"});
   }
 
   void lost(link_id link, const failure& why) {
     const auto known = links->find(link);
     links->forget(link);
     if (known)
-      room->closed(known->lane,
-                   why.code == errc::contract_broken ? std::optional{why} : std::nullopt);
+      room->closed(known->lane, why);
   }
 
   std::shared_ptr<port_room> room;

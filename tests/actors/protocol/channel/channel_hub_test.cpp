@@ -251,6 +251,64 @@ TEST_CASE("a receiver gives credit for half a window at once, and for a rest at 
   CHECK(b.tick(10ms).empty());
 }
 
+TEST_CASE("a lane with bytes_max under way has no credit, though its window has room") {
+  auto end = sending({worker(5)}, 8);
+  end.bytes_max = 45; // A parcel has 44 bytes, of which the head has 4.
+  fixture a{worker(0, 1), {end}};
+  a.list({{worker(5, 50), "host:50"}});
+  a.open(1);
+  a.hear(1, parcels_taken{1, 0});
+  a.events();
+  CHECK(a.send());
+  CHECK(a.send());
+  CHECK_FALSE(a.hub.ready(0, 0, a.now));
+  CHECK_FALSE(a.send());
+  a.said();
+  CHECK(a.hear(1, parcels_taken{1, 1}) == lines{"wake"});
+  CHECK(a.events() == lines{"writable 0/0"});
+  CHECK(a.send());
+  CHECK_FALSE(a.send());
+  a.lose(1);
+  a.events();
+  a.tick(20ms);
+  a.open(2);
+  a.hear(2, parcels_taken{2, 0});
+  a.events();
+  CHECK(a.send()); // A new session has nothing under way.
+}
+
+TEST_CASE("a parcel larger than bytes_max goes alone") {
+  auto end = sending({worker(5)}, 8);
+  end.bytes_max = 1;
+  fixture a{worker(0, 1), {end}};
+  a.list({{worker(5, 50), "host:50"}});
+  a.open(1);
+  a.hear(1, parcels_taken{1, 0});
+  a.events();
+  for (std::uint64_t sent = 1; sent <= 3; ++sent) {
+    CHECK(a.send());
+    CHECK_FALSE(a.send());
+    a.hear(1, parcels_taken{1, sent});
+  }
+}
+
+TEST_CASE("a receiver gives credit for half of bytes_max at once") {
+  auto end = receiving({worker(0)}, 100);
+  end.bytes_max = 16;
+  fixture b{worker(5, 50), {end}};
+  const auto link = b.hub.new_link();
+  b.hub.accepted(link, worker(0, 1), b.now);
+  b.hear(link.value, channel_open{"a.out>b.in", 7, "int", 100});
+  b.said();
+  for (std::uint64_t sequence = 1; sequence <= 4; ++sequence)
+    b.hear(link.value, parcel_message{7, sequence, std::vector<std::byte>(4), {}});
+  b.events();
+  CHECK(b.finish().empty());
+  CHECK(b.finish() == lines{"1: taken 2 of 7"});
+  CHECK(b.finish().empty());
+  CHECK(b.finish() == lines{"1: taken 4 of 7"});
+}
+
 TEST_CASE("writable waits for credit again if the program has used it up") {
   sender a;
   a.join();
