@@ -245,8 +245,8 @@ std::string limits_on(resource what) {
     if (!wanted(known.what) || getrlimit(known.number, &limit) != 0
         || limit.rlim_cur == RLIM_INFINITY)
       continue;
-    // `end_where_resources_lack()` lowers this limit, and children inherit it.
-    const auto given = known.number == RLIMIT_CPU && limit.rlim_max != RLIM_INFINITY
+    // `end_where_resources_lack()` lowers this limit by 1, and children inherit it.
+    const auto given = known.number == RLIMIT_CPU && limit.rlim_cur + 1 == limit.rlim_max
                          ? limit.rlim_max
                          : limit.rlim_cur;
     texts.push_back(fmt::format("{} {}", known.name, given / known.unit));
