@@ -136,8 +136,8 @@ public:
   /// inbox has events again.
   std::optional<channel_event> next();
   /// Notes that a parcel's callback has returned. Call it once for each parcel of next(), and in
-  /// their order for each lane. The sender gets credit once half a window of parcels is taken, or
-  /// half of bytes_max, or at the next tick. It reads no other part of which.parcel than the sequence.
+  /// their order for each lane. The sender gets credit once half a window or half of bytes_max is
+  /// taken, or at the next tick. It reads no other part of which.parcel than the sequence.
   void taken(const channel_event& which, channel_effects& out);
 
   const std::vector<channel_end>& ends() const { return ends_; }
