@@ -36,9 +36,14 @@ template <class Self, class Body>
 listener_sink begin_lanes(Self* self, const lane_options& lanes, const Body& body,
                           port_surroundings around) {
   using failure_sink = caf::typed_actor<caf::reacts_to<failure>>;
-  around.wake = [to = body] { caf::anon_send(to, deliver_atom_v); };
-  around.fail = [me = caf::actor_cast<failure_sink>(self)](const failure& why) {
-    caf::anon_send(me, why);
+  // Weak, as the room may outlive its owner: an actor that is not destroyed keeps its thread.
+  around.wake = [to = caf::actor_cast<caf::weak_actor_ptr>(body)] {
+    if (const auto there = to.lock())
+      caf::anon_send(caf::actor_cast<Body>(there), deliver_atom_v);
+  };
+  around.fail = [me = caf::actor_cast<caf::weak_actor_ptr>(self)](const failure& why) {
+    if (const auto there = me.lock())
+      caf::anon_send(caf::actor_cast<failure_sink>(there), why);
   };
   around.waits = lanes.waits;
   around.log = lanes.log;
