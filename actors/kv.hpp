@@ -85,17 +85,21 @@ using view_sink = caf::typed_actor<caf::reacts_to<view_atom, view, std::vector<m
 /// Capacity: holds every open request; its clients limit their number (a worker: a few pushes).
 using router_handle = kv::extend_with<view_sink>;
 
+/// Receives the members that listen for the sender.
+using listener_sink = caf::typed_actor<caf::reacts_to<std::vector<member_address>>>;
+
 /// The values of a store, as one process asks for them.
 struct store_client {
   kv values;
   view_sink views{}; ///< Takes each new view before a request that needs it. Null: none is needed.
+  listener_sink lanes{}; ///< Takes the members that listen; null: the values come without lanes.
 };
-
-/// Receives the members that listen for the sender.
-using listener_sink = caf::typed_actor<caf::reacts_to<std::vector<member_address>>>;
 
 /// Receives the messages of the other replicas of its shards.
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
+
+/// Is a kv, a replica_sink and a member.
+using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<desired_state>>;
 
 /// Receives its desired state. Lifetime: until desired_state::stop.
 using member_handle = caf::typed_actor<caf::reacts_to<desired_state>>;

@@ -59,6 +59,10 @@ result<void> run(const resize_options& options) {
     return {errc::invalid_argument, "the job in " + options.run_directory.string()
                                       + " has an own store, which is one server: no server can be "
                                         "added or drained"};
+  if (cluster->members.job.gossip)
+    return {errc::invalid_argument, "the job in " + options.run_directory.string()
+                                      + " is gossip, whose values are in its workers: no server "
+                                        "can be added or drained"};
   std::shared_ptr<const tls_context> tls;
   if (options.tls_directory) {
     auto loaded =

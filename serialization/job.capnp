@@ -71,6 +71,7 @@ struct Job {
   filesChecksum @14 :UInt64;  # 0: none, or unknown
   ownOptions @15 :List(OwnOption);
   actors @16 :UInt32;
+  gossip @17 :Bool;
 }
 
 # The root of a job's file.

@@ -158,6 +158,9 @@ struct job_spec {
   /// A keeper of the program has the values. Then there is one server with one partition, all
   /// tables are asp, and their optimisers are not used.
   bool own_store = false;
+  /// Each worker has a copy of the values, and mixes it with those of its neighbours. Then the one
+  /// server collects the copies, and all tables are dense and asp.
+  bool gossip = false;
   std::uint64_t samples = 0; ///< Samples of one epoch.
   /// Samples of one batch; the last batch of an epoch may be smaller.
   std::uint32_t batch_samples = 64;

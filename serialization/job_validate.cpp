@@ -174,6 +174,23 @@ result<void> validate_own_store(const job_spec& job) {
   return {};
 }
 
+result<void> validate_gossip(const job_spec& job) {
+  if (job.servers != 1 || job.replicas != 1 || job.shard_count() != 1)
+    return refuse("a gossip job has one server, one replica and one chain");
+  if (job.own_store || job.durability != durability_mode::memory)
+    return refuse("a gossip job has no own store, and keeps no log");
+  if (job.workers < 2 || job.backup_workers > 0)
+    return refuse("gossip needs 2 workers or more, and has no backup workers");
+  for (const auto& table : job.tables) {
+    if (table.is_sparse())
+      return refuse("table '" + table.name + "' is sparse, and peers mix dense tables alone");
+    if (const auto& mode = table.sync.traits(); mode.pulls_wait() || mode.one_memory)
+      return refuse("table '" + table.name + "': the tables of a gossip job are asp, not "
+                    + to_string(table.sync));
+  }
+  return {};
+}
+
 } // namespace
 
 const char* defect_of(const optimizer_spec& x) {
@@ -253,6 +270,8 @@ result<void> validate(const job_spec& job) {
   if (auto valid = validate_own_options(job); !valid)
     return valid;
   if (auto valid = job.own_store ? validate_own_store(job) : result<void>{}; !valid)
+    return valid;
+  if (auto valid = job.gossip ? validate_gossip(job) : result<void>{}; !valid)
     return valid;
   return validate_shares(job);
 }

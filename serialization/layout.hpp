@@ -7,6 +7,7 @@
 #include "serialization/messages.hpp"
 #include "serialization/rows.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,21 @@ std::uint64_t block_elements(const table_spec& table);
 std::uint64_t block_count(const table_spec& table);
 /// Returns elements [first, first + count) of block `block`.
 range block_range(const job_spec& job, table_id table, std::uint64_t block);
+/// Calls visit(part, offset) with the part of `where` in each block, in order. `offset`: elements
+/// of `where` before it. `per_block`: block_elements() of its table.
+template <class Visit>
+void cut_at_blocks(const range& where, std::uint64_t per_block, Visit visit) {
+  const auto end = where.first + where.count;
+  for (std::uint64_t first = where.first; first < end;) {
+    const auto next = std::min(end, (first / per_block + 1) * per_block);
+    visit(range{where.table, first, next - first, where.stamp}, first - where.first);
+    first = next;
+  }
+}
+/// Returns the values from element `offset` on, of the same memory.
+inline float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
+  return {values, values.get() + offset};
+}
 /// Returns (fnv1a64(table name) + block) mod job.partitions.
 partition_id partition_of(const job_spec& job, table_id table, std::uint64_t block);
 

@@ -88,8 +88,8 @@ inline constexpr std::array role_rows{
               .process = "worker",
               .is_started = true,
               .listens = listening::when_joined,
-              // Senders of channels; also the ranks of an all-reduce.
-              .admits = role_set_of({role::worker, role::actor}),
+              // Senders of channels, ranks of an all-reduce, and the collector of a gossip job.
+              .admits = role_set_of({role::server, role::worker, role::actor}),
               .has_slots = true,
               .members_max = workers_max},
   role_traits{.role = role::observer,

@@ -124,6 +124,7 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setFilesChecksum(from.files_checksum);
   write_list(from.own_options, to.initOwnOptions(static_cast<unsigned>(from.own_options.size())));
   to.setActors(from.actors);
+  to.setGossip(from.gossip);
 }
 
 job_spec read(schema::Job::Reader from) {
@@ -137,6 +138,7 @@ job_spec read(schema::Job::Reader from) {
                .backup_workers = from.getBackupWorkers(),
                .durability = read_enum(from.getDurability(), durability_mode::log, "durability"),
                .own_store = from.getOwnStore(),
+               .gossip = from.getGossip(),
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),
                .epochs = from.getEpochs(),

@@ -214,7 +214,7 @@ def check_functions(path, lines):
 INVARIANT = re.compile(r"\s*/// \((\d)\) (.*)")
 INVARIANT_MORE = re.compile(r"\s*///     (\S.*)")
 CLASS = re.compile(r"\s*(?:class|struct) (\w+)")
-HELD = re.compile(r"(asserts? in )?((?:(?:\w+::)?\w+\(\),? ?)+)(?:in (cli/sim/\w+\.cpp))?$")
+HELD = re.compile(r"(asserts? in )?((?:(?:\w+::)?\w+\(\),? ?)+)(?:in (cli/sim/(?:\w+/)?\w+\.cpp))?$")
 
 
 def invariants(lines):
@@ -260,7 +260,7 @@ def unheld(owner, text, deciders, checkers):
         for name in re.findall(r"((?:\w+::)?\w+)\(\)", match[2]):
             if match[3]:
                 scoped, holds = f"job_world::{name}", re.compile(r"require\(|throw violation\(")
-                for world in ("chain", "channel"):
+                for world in ("chain", "channel", "gossip"):
                     scoped = f"{world}_world::{name}" if f"/{world}_" in match[3] else scoped
                 files = [checkers.get(match[3], [])]
             else:

@@ -138,6 +138,21 @@ void fill_job(const graph& described, plan& made) {
   made.rules().fill(made);
 }
 
+/// Makes the neighbour graph of a gossip store.
+result<void> take_peers(const graph& described, plan& made) {
+  if (!made.job.gossip)
+    return {};
+  const auto& [with, how] = described.stores().front().what.as_gossip();
+  auto graph = with.of(made.job.workers);
+  if (!graph)
+    return graph.error();
+  made.peers = planned_gossip{with, how, *std::move(graph)};
+  made.notices.push_back({.text = made.store_name + ": " + made.rules().text(made)});
+  if (!with.path().empty())
+    made.files.push_back(with.path());
+  return {};
+}
+
 /// Takes the files with first values out of the job, which has checksums in their place.
 void take_files(plan& made) {
   for (auto& table : made.job.tables) {
@@ -305,6 +320,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto fit = check_ranges(made); !fit)
     return fit.error();
   if (auto fit = check_nodes(made); !fit)
+    return fit.error();
+  if (auto fit = take_peers(described, made); !fit)
     return fit.error();
   if (auto fit = validate(made.options); !fit)
     return fit.error();

@@ -6,6 +6,7 @@
 #include "actors/graph/graph.hpp"
 #include "actors/graph/nodes/store_rules.hpp"
 #include "actors/graph/options/options.hpp"
+#include "actors/protocol/gossip/neighbour_graph.hpp"
 #include "actors/tables/codec.hpp"
 #include "actors/tables/initial_values.hpp"
 #include "actors/tables/server_functions.hpp"
@@ -21,6 +22,13 @@
 #include <vector>
 
 namespace troupe {
+
+/// The peers of a gossip store.
+struct planned_gossip {
+  neighbours with; ///< As the program names it.
+  mixing how = mixing::pairwise;
+  neighbour_graph graph; ///< Of all workers.
+};
 
 /// A value, equal in every process that lowers the same graph with the same command line.
 struct plan {
@@ -41,6 +49,7 @@ struct plan {
   std::vector<planned_channel> channels;    ///< In the order of the graph.
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
+  std::optional<planned_gossip> peers;      ///< Set for a gossip store.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<notice> notices;              ///< For the start of the run.
   std::vector<std::string> files;           ///< Files that were read for the graph.

@@ -50,7 +50,8 @@ std::string text_of_workers(const plan& what) {
 std::string text_of_sync(const plan& what) {
   std::set<float> limits;
   for (const auto& table : what.job.tables)
-    if (table.sync.traits().stale_steps && table.optimizer.full_rate_staleness > 0)
+    if (table.sync.traits().stale_steps && !what.job.gossip
+        && table.optimizer.full_rate_staleness > 0)
       limits.insert(table.optimizer.full_rate_staleness);
   const auto text = to_string(what.options.sync);
   return limits.empty()
@@ -130,7 +131,8 @@ std::string to_text(const plan& what) {
     path += "-> " + text_of(part, what) + " ";
   const auto row = [](const std::string& name, const std::string& kind, const std::string& rest) {
     return rest.empty() ? fmt::format("{:<{}} {}\n", name, node_name_max, kind)
-                        : fmt::format("{:<{}} {:<24} {}\n", name, node_name_max, kind, rest);
+                        : fmt::format("{:<{}} {:<24}{} {}\n", name, node_name_max, kind,
+                                      kind.size() > 24 ? " " : "", rest);
   };
   auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
   text += row(what.store_name, what.rules().text(what), text_of_tables(what));

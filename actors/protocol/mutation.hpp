@@ -45,6 +45,23 @@ enum class mutation : std::uint8_t {
   writable_forgotten,
   writable_without_room,
   lost_not_counted,
+  // gossip/mixer.cpp
+  meeting_not_renewed,
+  echo_ignored,
+  // gossip/each_step_mixer.cpp
+  unshared_values_mixed,
+  idle_turning,
+  neighbour_not_awaited,
+  lost_weight_not_kept,
+  degree_of_now,
+  // gossip/pairwise_mixer.cpp
+  change_to_successor,
+  change_added_twice,
+  both_asked_wait,
+  taken_answers,
+  never_untaken,
+  // cli/sim/gossip/gossip_world.cpp
+  successor_keeps_copy,
   // coordinator/placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
@@ -175,7 +192,7 @@ enum class mutation : std::uint8_t {
 };
 
 /// The simulated world that runs the mistaken code; both: chain and job.
-enum class mutation_world : std::uint8_t { chain, job, both, channel };
+enum class mutation_world : std::uint8_t { chain, job, both, channel, gossip };
 
 struct mutation_entry {
   mutation value;
@@ -223,6 +240,23 @@ inline constexpr std::array mutations{
   mutation_entry{
     mutation::writable_without_room, "writable_without_room", {}, mutation_world::channel},
   mutation_entry{mutation::lost_not_counted, "lost_not_counted", {}, mutation_world::channel},
+  mutation_entry{mutation::meeting_not_renewed, "meeting_not_renewed", {}, mutation_world::gossip},
+  mutation_entry{mutation::echo_ignored, "echo_ignored", {}, mutation_world::gossip},
+  mutation_entry{
+    mutation::unshared_values_mixed, "unshared_values_mixed", {}, mutation_world::gossip},
+  mutation_entry{mutation::idle_turning, "idle_turning", {}, mutation_world::gossip},
+  mutation_entry{
+    mutation::neighbour_not_awaited, "neighbour_not_awaited", {}, mutation_world::gossip},
+  mutation_entry{
+    mutation::lost_weight_not_kept, "lost_weight_not_kept", {}, mutation_world::gossip},
+  mutation_entry{mutation::degree_of_now, "degree_of_now", {}, mutation_world::gossip},
+  mutation_entry{mutation::change_to_successor, "change_to_successor", {}, mutation_world::gossip},
+  mutation_entry{mutation::change_added_twice, "change_added_twice", {}, mutation_world::gossip},
+  mutation_entry{mutation::both_asked_wait, "both_asked_wait", {}, mutation_world::gossip},
+  mutation_entry{mutation::taken_answers, "taken_answers", {}, mutation_world::gossip},
+  mutation_entry{mutation::never_untaken, "never_untaken", {}, mutation_world::gossip},
+  mutation_entry{
+    mutation::successor_keeps_copy, "successor_keeps_copy", {}, mutation_world::gossip},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
   mutation_entry{

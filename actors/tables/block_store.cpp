@@ -492,6 +492,20 @@ void block_store::publish(std::vector<successor> fresh) {
   }
 }
 
+void block_store::rewrite(const std::function<void(const range& where, std::span<const float> old,
+                                                   std::span<float> next)>& next) {
+  for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id) {
+    block& at = tables_[table.value][index];
+    if (at.count == 0 || spec(table).frozen)
+      return;
+    auto values = pool_->floats(at.count);
+    next(block_range(job_, table, index), {at.values.get(), at.count}, {values.get(), at.count});
+    at.values = std::move(values);
+    at.stamp = next_stamp();
+    ++at.version;
+  });
+}
+
 std::uint32_t block_store::checksum(std::uint32_t previous) const {
   std::uint32_t crc = previous;
   for (std::uint32_t table = 0; table < tables_.size(); ++table)

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,12 @@ public:
     const push_request* push = nullptr;
   };
   void apply_admitted(std::span<const admitted_push> pushes);
+
+  /// Gives each element of a table that is not frozen another value. Optimiser state and counts of
+  /// steps stay. `next`: called once for each block, with its elements, their values, and the place
+  /// of the new ones.
+  void rewrite(const std::function<void(const range& where, std::span<const float> old,
+                                        std::span<float> next)>& next);
 
   /// Returns the values of `ranges`, one piece for each block touched; no copy. `previous`: tables
   /// to be read as before their last step; present values if this store has taken none.

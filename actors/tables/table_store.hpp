@@ -5,6 +5,7 @@
 #include "actors/tables/sparse_store.hpp"
 #include "actors/tables/value_store.hpp"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -41,6 +42,12 @@ public:
   result<pull_reply> answer(const pull_request& pull,
                             const std::vector<table_id>& previous) const override {
     return read(pull, previous);
+  }
+
+  /// As block_store::rewrite(), for the dense tables.
+  void rewrite(const std::function<void(const range& where, std::span<const float> old,
+                                        std::span<float> next)>& next) {
+    blocks_.rewrite(next);
   }
 
   /// Returns the checksum of all values and their state.

@@ -6,6 +6,7 @@
 #include "base/quote.hpp"
 #include "cli/sim/chain_world.hpp"
 #include "cli/sim/channel_world.hpp"
+#include "cli/sim/gossip/gossip_world.hpp"
 #include "cli/sim/histories.hpp"
 #include "cli/sim/job_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
@@ -32,7 +33,7 @@ namespace {
 
 using namespace troupe;
 
-enum class world_kind : std::uint8_t { all, chain, job, channel };
+enum class world_kind : std::uint8_t { all, chain, job, channel, gossip };
 
 struct sim_options {
   sim::history_options histories{.last = 5000,
@@ -77,8 +78,9 @@ int check_worlds(const sim_options& options) {
   const bool chains = !is_asked(options, world_kind::chain) || check<sim::chain_world>(options);
   const bool channels =
     !is_asked(options, world_kind::channel) || check<sim::channel_world>(options);
+  const bool gossip = !is_asked(options, world_kind::gossip) || check<sim::gossip_world>(options);
   const bool jobs = !is_asked(options, world_kind::job) || check<sim::job_world>(options);
-  return chains && channels && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
+  return chains && channels && gossip && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int trace(const sim_options& options) {
@@ -87,6 +89,7 @@ int trace(const sim_options& options) {
   const auto failed =
     options.world == world_kind::chain     ? sim::trace_history<sim::chain_world>(seed, no_faults)
     : options.world == world_kind::channel ? sim::trace_history<sim::channel_world>(seed, no_faults)
+    : options.world == world_kind::gossip  ? sim::trace_history<sim::gossip_world>(seed, no_faults)
                                            : sim::trace_history<sim::job_world>(seed, no_faults);
   fmt::print("seed {}: {}\n", seed, failed ? failed->what : "no violation");
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -94,12 +97,17 @@ int trace(const sim_options& options) {
 
 /// Returns whether a world that was asked for runs the mistaken code.
 bool runs_in(const mutation_entry& each, const sim_options& options, world_kind which) {
-  const bool runs =
-    which == world_kind::channel
-      ? each.in == mutation_world::channel
-      : each.in == mutation_world::both
-          || each.in == (which == world_kind::job ? mutation_world::job : mutation_world::chain);
-  return runs && is_asked(options, which);
+  const auto runs = [&] {
+    switch (each.in) {
+    case mutation_world::chain: return which == world_kind::chain;
+    case mutation_world::job: return which == world_kind::job;
+    case mutation_world::both: return which == world_kind::chain || which == world_kind::job;
+    case mutation_world::channel: return which == world_kind::channel;
+    case mutation_world::gossip: return which == world_kind::gossip;
+    }
+    return false;
+  };
+  return runs() && is_asked(options, which);
 }
 
 /// Tries a mistake in the worlds that know it.
@@ -110,6 +118,8 @@ std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim
     failed = sim::run_histories<sim::chain_world>(histories).failed;
   if (runs_in(each, options, world_kind::channel))
     failed = sim::run_histories<sim::channel_world>(histories).failed;
+  if (runs_in(each, options, world_kind::gossip))
+    failed = sim::run_histories<sim::gossip_world>(histories).failed;
   if (!failed && runs_in(each, options, world_kind::job))
     failed = sim::run_histories<sim::job_world>(histories).failed;
   return failed;
@@ -118,8 +128,9 @@ std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim
 int try_mutants(const sim_options& options) {
   std::size_t all = 0, caught = 0, harmless = 0;
   for (const mutation_entry& each : mutations) {
-    if (!runs_in(each, options, world_kind::chain) && !runs_in(each, options, world_kind::channel)
-        && !runs_in(each, options, world_kind::job))
+    constexpr std::array worlds{world_kind::chain, world_kind::channel, world_kind::gossip,
+                                world_kind::job};
+    if (std::ranges::none_of(worlds, [&](auto which) { return runs_in(each, options, which); }))
       continue;
     ++all;
     planted = each.value;
@@ -175,15 +186,16 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
 
 /// Parses a world. Returns an error text, empty if it is good.
 std::string read_world(const std::string& text, world_kind& to) {
-  constexpr std::array<std::pair<std::string_view, world_kind>, 4> worlds{{
+  constexpr std::array<std::pair<std::string_view, world_kind>, 5> worlds{{
     {"chain", world_kind::chain},
     {"job", world_kind::job},
     {"channel", world_kind::channel},
+    {"gossip", world_kind::gossip},
     {"all", world_kind::all},
   }};
   const auto found = std::ranges::find(worlds, text, [](const auto& x) { return x.first; });
   if (found == worlds.end())
-    return quote(text) + " is not chain, job, channel or all";
+    return quote(text) + " is not chain, job, channel, gossip or all";
   to = found->second;
   return "";
 }
@@ -233,9 +245,9 @@ int main(int argc, char** argv) {
       "--world", [](const std::string&) {},
       "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
       "workers of a whole job; channel: actors of a program that send parcels to each other;\n"
-      "all: one after the other")
+      "gossip: peers that train without servers; all: one after the other")
     ->check([&](const std::string& text) { return read_world(text, options.world); })
-    ->type_name("chain|job|channel|all")
+    ->type_name("chain|job|channel|gossip|all")
     ->default_str("all");
   app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u).description("1..1024"))

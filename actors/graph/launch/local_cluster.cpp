@@ -86,6 +86,19 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
     const kv there = servers->at(to.member.index);
     return simulated ? simulated->line_to(there) : there;
   };
+  // Without actors and channels there are no lanes: a simulation then draws the same times as ever.
+  const bool has_lanes = !what.actor_nodes.empty() || !what.channels.empty() || what.job.gossip;
+  const auto lanes = has_lanes ? std::make_shared<local_lanes>(system, simulated) : nullptr;
+  around.lanes_of = [&system, tell, lanes](const member_id& who, bool is_reached) -> lane_options {
+    return {.carry =
+              [&system, lanes, who](const auto& room, port_surroundings ports) {
+                auto owner = spawn_channels(system, room, lanes->network_of(who), std::move(ports));
+                lanes->serve(who, caf::actor_cast<detail::link_owner>(owner));
+                return caf::actor_cast<listener_sink>(owner);
+              },
+            .address = is_reached ? std::string{own_process_address} : "",
+            .waits = notices_of(to_string(process_of(who)), tell)};
+  };
   for (std::uint32_t i = 0; i < job.servers; ++i)
     servers->add([&] {
       const auto mine = plans.of(identity(role::server, i));
@@ -98,19 +111,6 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   of_client.graph = nullptr;
   made.client_ = [as = plans.of(identity(role::worker, 0)), of_client] {
     return spawn_client(as, of_client);
-  };
-  // Without actors and channels there are no lanes: a simulation then draws the same times as ever.
-  const bool has_lanes = !what.actor_nodes.empty() || !what.channels.empty();
-  const auto lanes = has_lanes ? std::make_shared<local_lanes>(system, simulated) : nullptr;
-  around.lanes_of = [&system, tell, lanes](const member_id& who, bool is_reached) -> lane_options {
-    return {.carry =
-              [&system, lanes, who](const auto& room, port_surroundings ports) {
-                auto owner = spawn_channels(system, room, lanes->network_of(who), std::move(ports));
-                lanes->serve(who, caf::actor_cast<detail::link_owner>(owner));
-                return caf::actor_cast<listener_sink>(owner);
-              },
-            .address = is_reached ? std::string{own_process_address} : "",
-            .waits = notices_of(to_string(process_of(who)), tell)};
   };
   if (what.compression) // As a server's process unpacks what links bring.
     around.to_servers = [servers, simulated, job, &system](const member_address& to) -> kv {

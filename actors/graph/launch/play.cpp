@@ -5,6 +5,8 @@
 #include "actors/graph/options/straggler_rules.hpp"
 #include "actors/protocol/worker/fault_stage.hpp"
 #include "actors/roles/actor/own_actor_member.hpp"
+#include "actors/roles/peer/collector_actor.hpp"
+#include "actors/roles/peer/peer_actor.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
@@ -53,10 +55,34 @@ result<played> play_coordinator(const member_plan& what, const surroundings& in)
   return played{.members = {untyped(*service)}, .coordinator = *service};
 }
 
+collector_setup setup_of_collector(const member_plan& what, const surroundings& in) {
+  collector_setup how{.self = what.self(),
+                      .job = what.job,
+                      .graph = in.graph->peers->graph,
+                      .address = in.address,
+                      .functions = in.functions,
+                      .given = in.given,
+                      .log = in.log,
+                      .waits = in.waits,
+                      .works = in.works};
+  if (in.simulated) {
+    how.own_thread = false;
+    how.boot_clock = in.simulated->clock();
+  }
+  return how;
+}
+
 played play_server(const member_plan& what, const surroundings& in) {
   const auto connect = in.connector_of(what.self());
   if (in.shared)
     return {.members = {untyped(spawn_hogwild_server(in.system, what.self(), in.shared, connect))}};
+  if (what.job.gossip) {
+    auto lanes = in.lanes_of(what.self(), false);
+    lanes.room = std::make_shared<port_room>(what.self(), ends_of_collector(what.job));
+    const auto collector = spawn_collector(in.system, setup_of_collector(what, in),
+                                           std::move(lanes), connect, files_of(what, in));
+    return {.members = {untyped(collector)}, .server = collector};
+  }
   const auto server =
     spawn_server(in.system, options_of_server(what, in), connect, files_of(what, in));
   return {.members = {untyped(server)}, .server = server};
@@ -102,7 +128,7 @@ worker_path build_path(const member_plan& what, const surroundings& in, store_cl
                             });
   for (const auto& part : graph.path | std::views::reverse) {
     const stage_options how{part.name(), path.notes};
-    if (part.get<compress>() && graph.compression)
+    if (part.get<compress>() && graph.compression && !job.gossip) // Peers pack for each other.
       put(in, how, make_compress_stage(job, *graph.compression), path);
     if (const auto* const sum = part.get<reduce>()) {
       path.tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
@@ -166,14 +192,44 @@ played play_actor(const member_plan& what, const surroundings& in) {
   };
   how.works = in.works;
   how.own_thread = !in.simulated;
-  made.members.push_back(untyped(spawn_own_actor(in.system, std::move(how), std::move(store),
-                                                 in.connector_of(what.self()))));
+  made.members.push_back(untyped(
+    spawn_own_actor(in.system, std::move(how), std::move(store), in.connector_of(what.self()))));
   return made;
+}
+
+/// Spawns the peer of a worker. `lanes`: gets the address at which others reach it. `moved`: gets
+/// the counts of its lanes.
+store_client spawn_peer_of(const member_plan& what, const surroundings& in, lane_options& lanes,
+                           std::function<request_traffic()>& moved) {
+  const auto& peers = *in.graph->peers;
+  auto carried = in.lanes_of(what.self(), true);
+  lanes.address = carried.address;
+  carried.room =
+    std::make_shared<port_room>(what.self(), ends_of_peer(peers.graph, what.self().index));
+  moved = [room = carried.room] {
+    request_traffic all;
+    const auto counted = room->counters("");
+    for (std::size_t end = 0; end < counted.size(); ++end)
+      (room->ends()[end].sends ? all.sent_bytes : all.received_bytes) += counted[end].bytes;
+    return all;
+  };
+  peer_options how{.self = what.self(),
+                   .job = what.job,
+                   .how = peers.how,
+                   .neighbours = peers.graph.neighbours_of[what.self().index]};
+  if (in.graph->compression)
+    how.packed_as = in.graph->compression->pulls;
+  how.functions = in.graph->functions;
+  how.own_thread = !in.simulated;
+  how.log = in.log;
+  return spawn_peer(in.system, std::move(how), std::move(carried));
 }
 
 played play_workers(const member_plan& what, const surroundings& in) {
   assert(in.graph != nullptr);
-  auto store = spawn_client(what, in);
+  lane_options lanes;
+  std::function<request_traffic()> moved;
+  auto store = what.job.gossip ? spawn_peer_of(what, in, lanes, moved) : spawn_client(what, in);
   played made{.path = {untyped(store.values)}};
   const auto path = build_path(what, in, std::move(store));
   made.path.insert(made.path.end(), path.stages.begin(), path.stages.end());
@@ -181,13 +237,14 @@ played play_workers(const member_plan& what, const surroundings& in) {
     const bool is_first = who == what.self();
     auto how = options_of_worker(what, who, in);
     how.keep_on_device = path.keeps_on_device;
+    how.moved = moved;
     if (is_first)
       how.notes = path.notes;
     if (path.tally)
       how.reduced = [tally = path.tally, index = who.index, is_first](worker_counters& counters) {
         count(*tally, index, is_first, counters);
       };
-    how.ports = lanes_of(who, in.graph->workers_name, in);
+    how.ports = what.job.gossip ? lanes : lanes_of(who, in.graph->workers_name, in);
     const auto take = [room = how.ports.room](const member_ports& found) { bind(found, *room); };
     made.members.push_back(untyped(spawn_worker(
       in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes, take),

@@ -314,8 +314,8 @@ int run_child(const child_identity& who, const run_options& options,
     voice.give_up(has.error().text);
   voice.log()(log_level::info, start_text(mine.node));
   const bool is_worker = who.self.role == role::worker;
-  const bool has_graph =
-    is_worker || who.self.role == role::actor || (who.self.role == role::server && job.own_store);
+  const bool has_graph = is_worker || who.self.role == role::actor
+                         || (who.self.role == role::server && (job.own_store || job.gossip));
   const bool has_function = std::ranges::any_of(
     job.tables, [](const auto& x) { return x.optimizer.kind == optimizer_kind::user; });
   if (has_graph || has_function) // Other processes call no code of the program.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/graph/nodes/actors.hpp"
+#include "actors/graph/nodes/neighbours.hpp"
+#include "actors/protocol/gossip/mixing.hpp"
 #include "actors/protocol/session/supervision.hpp"
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
@@ -68,8 +70,18 @@ struct own_store {
   supervision on_death = {};
 };
 
+/// A copy of the values in each worker, called a peer, which mixes it with those of its neighbours.
+/// A batch counts exactly once, except that those of a peer that dies count partly.
+struct gossip {
+  std::vector<table_spec> tables = {}; ///< Dense. Each peer takes the steps of its own batches.
+  neighbours with = neighbours::ring();
+  mixing how = mixing::pairwise;
+  checkpoint_options checkpoints = {}; ///< A checkpoint has the mean of all peers.
+  supervision on_death = {};           ///< Of the collector, which makes that mean.
+};
+
 /// The kinds of stores.
-enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store };
+enum class store_kind : std::uint8_t { servers, shared_memory, all_reduce, own_store, gossip };
 
 /// A store of any kind, such as the one that the command line chose (run_options::store).
 class any_store {
@@ -92,6 +104,14 @@ public:
     fields_.on_death = what.on_death;
   }
 
+  any_store(gossip what)
+      : kind_(store_kind::gossip), gossip_(std::pair{std::move(what.with), what.how}) {
+    fields_.tables = std::move(what.tables);
+    fields_.checkpoints = what.checkpoints;
+    fields_.count = 1;
+    fields_.on_death = what.on_death;
+  }
+
   store_kind kind() const { return kind_; }
   std::vector<table_spec>& tables() { return fields_.tables; }
   const std::vector<table_spec>& tables() const { return fields_.tables; }
@@ -104,11 +124,15 @@ public:
   const keeper_factory& keeper() const { return keeper_; }
   bool keeper_takes_sums() const { return keeper_takes_sums_; }
 
+  /// Returns the neighbours and the mixing. Requires: kind() is gossip.
+  const std::pair<neighbours, mixing>& as_gossip() const { return *gossip_; }
+
 private:
   store_kind kind_ = store_kind::servers;
   servers fields_; ///< Other kinds have some of its fields.
   keeper_factory keeper_;
   bool keeper_takes_sums_ = false;
+  std::optional<std::pair<neighbours, mixing>> gossip_;
 };
 
 // -- sources --

@@ -65,7 +65,7 @@ struct store_rules {
 };
 
 extern const store_rules rules_of_servers, rules_of_shared_memory, rules_of_all_reduce,
-  rules_of_own_store;
+  rules_of_own_store, rules_of_gossip;
 
 /// Returns the rules of all kinds, in their order.
 std::span<const store_rules* const> all_store_rules();

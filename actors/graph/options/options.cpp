@@ -26,6 +26,15 @@ any_store run_options::store(std::vector<table_spec> tables) const {
   return rules().make(std::move(tables), servers);
 }
 
+gossip run_options::gossip_of(std::vector<table_spec> tables, neighbours with, mixing how) const {
+  for (auto& table : tables)
+    table.optimizer = optimizer;
+  return {.tables = std::move(tables),
+          .with = std::move(with),
+          .how = how,
+          .checkpoints = servers.checkpoints};
+}
+
 workers run_options::workers_of(std::uint64_t samples, trainer_maker make) const {
   auto made = workers;
   made.samples = samples;

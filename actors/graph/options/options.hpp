@@ -115,6 +115,9 @@ struct run_options {
   /// Returns the store that the command line chose, of these tables with its consistency and
   /// optimiser.
   any_store store(std::vector<table_spec> tables) const;
+  /// Returns a gossip store of these tables, with the optimiser and the checkpoints of the command
+  /// line.
+  gossip gossip_of(std::vector<table_spec> tables, neighbours with, mixing how) const;
   /// Returns the workers of the command line. `samples`: samples of an epoch.
   troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;
   /// Returns the stages of the command line: a reducer for --workers-per-process, and a codec for

@@ -475,8 +475,9 @@ void run_statistics::put_sums(json& all) const {
   all["pushes"] = {
     {"sent", total(&worker_counters::pushes_sent)},
     {"acknowledged", total(&worker_counters::pushes_acknowledged)},
-    {"applied", sync_without_servers_.empty() ? divided(total(&server_counters::applied), chains)
-                                              : json(batches_done_ - batches_before_)},
+    {"applied", sync_without_servers_.empty() && !job_.gossip
+                  ? divided(total(&server_counters::applied), chains)
+                  : json(batches_done_ - batches_before_)},
     {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
     {"refused",
      divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::array kinds{&rules_of_servers, &rules_of_shared_memory, &rules_of_all_reduce,
-                           &rules_of_own_store};
+                           &rules_of_own_store, &rules_of_gossip};
 static_assert(!is_enumerator<static_cast<store_kind>(kinds.size())>()); // The list lacks none.
 
 } // namespace

@@ -23,6 +23,8 @@ constexpr auto actor_stop_time = 5s;
 constexpr auto last_retry_pause = 1000ms;
 /// Attempts at the last checkpoint before the job fails: most likely its disk is full.
 constexpr std::uint32_t last_failures_max = 5;
+/// Longer than the time between two copies of a peer, also on a busy machine.
+constexpr auto gossip_audit_grace = 2000ms;
 /// A status is answered if this time has passed since the last desired state, which may be lost.
 constexpr auto repeat_after = 100ms;
 /// Members remembered, so that one event tells of each.
@@ -61,6 +63,13 @@ storage::coordinator_state fitting(storage::coordinator_state stored, const job_
   return stored;
 }
 
+recovery_options recovery_options_of(const job_spec& job, const coordinator_options& options) {
+  recovery_options made{options.checkpoints, options.resume, options.audit_grace, job.gossip};
+  if (job.gossip) // A collector hears of batches when a peer sends its copy.
+    made.audit_grace = std::max<std::chrono::milliseconds>(made.audit_grace, gossip_audit_grace);
+  return made;
+}
+
 std::uint64_t next_term(const storage::coordinator_state& stored) {
   return stored.term == 0 || !mutated(mutation::term_again) ? stored.term + 1 : stored.term;
 }
@@ -78,7 +87,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
       workers_(job_, options.ledger, options.lease_time, options.stragglers, next_term(state_)),
-      shards_(job_, {options.checkpoints, options.resume, options.audit_grace}, state_.chains,
+      shards_(job_, recovery_options_of(job_, options), state_.chains,
               recovering_, recovering_ && state_.rolling_back),
       schedule_(job_, options.checkpointing, last_checkpoint + numbers_skipped * state_.term) {
   const bool known = recovering_;

@@ -218,6 +218,8 @@ result<void> coordinator::check(const resize& wanted) const {
   };
   if (job_.own_store && (!wanted.add.empty() || !wanted.drain.empty()))
     return refused("cannot add or drain servers: the job has an own store, which is one server");
+  if (job_.gossip && (!wanted.add.empty() || !wanted.drain.empty()))
+    return refused("cannot add or drain servers: the job is gossip, and its values are in workers");
   auto staying = slots();
   for (const auto& server : wanted.add) {
     if (server.value >= servers_max)

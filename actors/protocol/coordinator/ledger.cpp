@@ -250,8 +250,8 @@ bool ledger::has_open(const holding& copy) const {
 }
 
 /// Finishes a batch that a copy has done: the worker that holds it need not compute it.
-void ledger::done_by_copy(std::uint64_t batch) {
-  finish(batch);
+void ledger::done_by_copy(std::uint64_t batch, worker_id by) {
+  finish(batch, by);
   const auto open = leased_.extract(batch);
   if (!open)
     return;
@@ -294,7 +294,7 @@ bool ledger::progress(worker_id worker, const std::vector<lease_progress>& lease
       changed = true;
     }
     const auto position = static_cast<std::size_t>(at - own.leases.begin());
-    if (record_done(own, position, reported.done))
+    if (record_done(worker, own, position, reported.done))
       changed = true;
   }
   if (const auto own = held_.find(worker); own != held_.end() && own->second.leases.empty())
@@ -303,7 +303,8 @@ bool ledger::progress(worker_id worker, const std::vector<lease_progress>& lease
 }
 
 /// Records done batches. Returns whether the lease is complete, and dropped.
-bool ledger::record_done(holding& own, std::size_t position, const std::vector<batch_id>& done) {
+bool ledger::record_done(worker_id by, holding& own, std::size_t position,
+                         const std::vector<batch_id>& done) {
   const auto what = own.leases[position];
   auto& flags = own.done[position];
   for (const auto batch : done) {
@@ -312,14 +313,14 @@ bool ledger::record_done(holding& own, std::size_t position, const std::vector<b
       continue;
     flags[i] = true;
     if (own.copy_of) {
-      done_by_copy(batch.value);
+      done_by_copy(batch.value, by);
       continue;
     }
     const auto open = leased_.find(batch.value);
     if (open == leased_.end() || open->second != what.id)
       continue;
     leased_.erase(open);
-    finish(batch.value);
+    finish(batch.value, by);
   }
   if (own.first_open(position) < what.count)
     return false;
@@ -338,7 +339,7 @@ bool ledger::believe(worker_id worker, const lease_progress& reported) {
     if (const auto i = position_in(what, batch.value); i < what.count) {
       done[i] = true;
       if (!leased_.contains(batch.value))
-        finish(batch.value);
+        finish(batch.value, worker);
     }
   }
   for (const auto& [batch, id] : leased_) {
@@ -365,6 +366,9 @@ bool ledger::believe(worker_id worker, const lease_progress& reported) {
 }
 
 void ledger::lost(worker_id worker) {
+  for (auto& [batch, finished] : finished_)
+    if (finished.by == worker)
+      finished = {};
   const auto own = held_.find(worker);
   if (own == held_.end())
     return;
@@ -380,18 +384,20 @@ void ledger::settle(const batch_set& applied) {
   const auto before = std::exchange(settled_, applied);
   for (auto batch = applied.floor().value; batch < before.end().value; ++batch) {
     if (before.contains({batch}) && !applied.contains({batch}) && !leased_.contains(batch))
-      finished_.try_emplace(batch, false);
+      finished_.try_emplace(batch);
   }
   raise_cursor(applied.end().value);
   std::erase_if(queued_, [&](std::uint64_t batch) { return applied.contains({batch}); });
   std::erase_if(finished_, [&](const auto& entry) { return applied.contains({entry.first}); });
 }
 
-std::uint64_t ledger::audit(const batch_set& applied, bool trust_finished) {
+std::uint64_t ledger::audit(const batch_set& applied, audit_trust trust) {
   settle(applied);
   std::uint64_t queued = 0;
   for (auto entry = finished_.begin(); entry != finished_.end();) {
-    if (trust_finished && !std::exchange(entry->second, true)) {
+    const bool is_new = !std::exchange(entry->second.is_met, true);
+    if ((is_new && trust != audit_trust::none)
+        || (entry->second.by && trust == audit_trust::living)) {
       ++entry;
       continue;
     }
@@ -414,10 +420,10 @@ void ledger::roll_back(const batch_set& applied) {
   settle(applied);
 }
 
-void ledger::finish(std::uint64_t batch) {
+void ledger::finish(std::uint64_t batch, worker_id by) {
   queued_.erase(batch);
   if (!settled_.contains({batch}))
-    finished_.try_emplace(batch, false);
+    finished_.try_emplace(batch, finished_batch{false, by});
 }
 
 /// Raises the cursor, in bsp to the end of a clock, so that the next group begins with one.
@@ -466,7 +472,7 @@ std::uint64_t ledger::settled() const { return std::min(settled_.size(), batches
 
 batch_set ledger::acknowledged() const {
   auto all = settled_;
-  for (const auto& [batch, met] : finished_)
+  for (const auto& [batch, how] : finished_)
     all.insert({batch});
   return all;
 }

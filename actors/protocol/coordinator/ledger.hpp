@@ -25,6 +25,13 @@ struct ledger_options {
   std::uint32_t leases_ahead = 2;
 };
 
+/// Finished batches that an audit leaves alone, though no server reports them applied.
+enum class audit_trust : std::uint8_t {
+  none,
+  once,  ///< Those that no audit has met: their status may be on the way.
+  living ///< These, and those of workers that live: they are applied in the worker's own copy.
+};
+
 /// Every batch of the job is in one of these states:
 ///   untouched  never given out (>= cursor())
 ///   queued     to be redone, by any worker
@@ -87,9 +94,8 @@ public:
   /// ones. Batches that were settled and are not applied any more count as finished until an audit.
   void settle(const batch_set& applied);
   /// Settles, then queues each batch below cursor() that is neither applied, queued nor leased.
-  /// With `trust_finished`, the first audit that meets a finished batch leaves it alone, since its
-  /// status may be on the way. Returns how many were queued.
-  std::uint64_t audit(const batch_set& applied, bool trust_finished);
+  /// `trust` says which finished batches it leaves alone. Returns how many were queued.
+  std::uint64_t audit(const batch_set& applied, audit_trust trust);
   /// Begins a new history: only the batches of `applied` are applied, and no worker holds a batch.
   void roll_back(const batch_set& applied);
 
@@ -124,9 +130,10 @@ private:
   };
 
   bool believe(worker_id worker, const lease_progress& reported);
-  bool record_done(holding& own, std::size_t position, const std::vector<batch_id>& done);
-  void finish(std::uint64_t batch);
-  void done_by_copy(std::uint64_t batch);
+  bool record_done(worker_id by, holding& own, std::size_t position,
+                   const std::vector<batch_id>& done);
+  void finish(std::uint64_t batch, worker_id by);
+  void done_by_copy(std::uint64_t batch, worker_id by);
   bool cut(holding& own, std::size_t position, std::uint32_t count);
   void give_back(const lease& what, std::uint32_t from);
   bool has_open(const holding& copy) const;
@@ -154,7 +161,11 @@ private:
   std::uint64_t cursor_ = 0;
   batch_set settled_;
   std::set<std::uint64_t> queued_;
-  std::map<std::uint64_t, bool> finished_;        ///< Value: an audit has met it.
+  struct finished_batch {
+    bool is_met = false;             ///< An audit has met it.
+    std::optional<worker_id> by = {}; ///< The worker that reported it; none: it was lost since.
+  };
+  std::map<std::uint64_t, finished_batch> finished_;
   std::map<std::uint64_t, std::uint64_t> leased_; ///< Open batch to lease id.
   std::map<worker_id, holding> held_;
   std::set<worker_id> shortened_;

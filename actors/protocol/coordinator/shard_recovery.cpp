@@ -149,7 +149,7 @@ result<bool> shard_recovery::on_found(const storage::checkpoint_search_result& w
             "no checkpoint can be restored, and a restart would discard the training so far: "
               + why};
   }
-  if (!what.newest)
+  if (!what.newest && !options_.has_copies)
     context.notify({job_.durability == durability_mode::log ? event_kind::reading_logs
                                                             : event_kind::no_checkpoint,
                     {}});
@@ -282,6 +282,10 @@ bool shard_recovery::all_serving() const {
 void shard_recovery::count_rolled_back(std::uint32_t index, const batch_set& before,
                                        const batch_set& after, const recovery_context& context) {
   auto& shard = shards_[index];
+  if (options_.has_copies) { // Nothing is lost with the server.
+    shard.lost_batches = {};
+    return context.notify({event_kind::shard_recovered, {{"shard", std::uint64_t{index}}}});
+  }
   const auto count = count_missing(before, after);
   rolled_back_[shard.lost_by] += count;
   shard.lost_batches = {};
@@ -321,7 +325,8 @@ void shard_recovery::compare_applied(const recovery_context& context) {
   }
   audit_needed_ = false;
   audited_at_ = context.now;
-  if (const auto count = context.batches.audit(applied_by_all(), false); count > 0)
+  if (const auto count = context.batches.audit(applied_by_all(), trust(audit_trust::none));
+      count > 0)
     context.notify({event_kind::batches_recomputed, {{"batches", count}}});
 }
 
@@ -351,8 +356,14 @@ void shard_recovery::audit_overdue(bool may_audit, const recovery_context& conte
     return;
   audited_at_ = context.now;
   assert(!rolling_back_);
-  if (const auto count = context.batches.audit(applied_by_all(), true); count > 0)
+  if (const auto count = context.batches.audit(applied_by_all(), trust(audit_trust::once));
+      count > 0)
     context.notify({event_kind::batches_missing, {{"batches", count}}});
+}
+
+/// Returns which finished batches an audit leaves alone, where a job without copies trusts `other`.
+audit_trust shard_recovery::trust(audit_trust other) const {
+  return options_.has_copies ? audit_trust::living : other;
 }
 
 batch_set shard_recovery::applied_by_all() const {

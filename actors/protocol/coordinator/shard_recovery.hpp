@@ -52,6 +52,9 @@ struct recovery_options {
   bool resume = false;     ///< A new job begins with the newest good checkpoint.
   /// A finished batch that is not applied on all servers after this time is given out again.
   std::chrono::milliseconds audit_grace{1000};
+  /// Workers apply batches to copies of their own, of which the server hears later. So a finished
+  /// batch is given out again only after its worker's death, and that time.
+  bool has_copies = false;
 };
 
 /// Invariants:
@@ -129,6 +132,7 @@ private:
                          const recovery_context& context);
   void begin_history(const recovery_context& context);
   std::uint64_t clocks_of(const batch_set& applied) const;
+  audit_trust trust(audit_trust other) const;
   batch_set applied_by_all() const;
 
   job_spec job_;

@@ -11,10 +11,6 @@ namespace troupe {
 
 namespace {
 
-float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
-  return {values, values.get() + offset};
-}
-
 /// Marks attempts at non-head replicas.
 constexpr std::uint64_t read_attempts = std::uint64_t{1} << 63;
 
@@ -177,13 +173,10 @@ result<void> router::check(const packed_piece& whole) const {
 template <class Each>
 void router::for_each_block(const range& where, Each each) const {
   const auto per_block = block_elements_[where.table.value];
-  for (std::uint64_t first = where.first; first < where.first + where.count;) {
-    const auto block = first / per_block;
-    const auto end = std::min(where.first + where.count, (block + 1) * per_block);
-    const auto owner = view_.shard_of[partition_of(job_, where.table, block).value];
-    each(owner, range{where.table, first, end - first, where.stamp}, first - where.first);
-    first = end;
-  }
+  cut_at_blocks(where, per_block, [&](const range& part, std::uint64_t offset) {
+    const auto block = part.first / per_block;
+    each(view_.shard_of[partition_of(job_, where.table, block).value], part, offset);
+  });
 }
 
 void router::ask(request_token token, request what, time_point now, router_effects& effects) {

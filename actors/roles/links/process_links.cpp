@@ -71,11 +71,12 @@ struct process_links::services {
     const std::lock_guard lock{mutex};
     if (!links)
       return std::nullopt; // The links are ending.
+    const bool may_have_lanes = peer.from.role == role::worker || peer.from.role == role::actor;
+    if (lanes && (may_have_lanes || !data)) // A collector has lanes to workers, and gives values.
+      return lanes;
     if (data)
       return detail::spawn_gateway(system, links, link, peer.from,
                                    peer.sends != 0 && expander ? expander : data, replicas);
-    if (lanes)
-      return lanes;
     if (control)
       return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
     return std::nullopt;

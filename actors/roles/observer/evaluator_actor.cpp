@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 // Long enough to replace a server during a pull.
-constexpr std::chrono::minutes pull_timeout{2};
+constexpr std::chrono::minutes values_timeout{2};
 
 struct evaluator_state {
   evaluator_state() = default;
@@ -42,7 +42,7 @@ run_evaluator(evaluator_handle::stateful_pointer<evaluator_state> self, job_spec
         state.done({number, std::nullopt, {}, everything.error()});
         return;
       }
-      self->request(state.source, pull_timeout, request{{}, *std::move(everything)})
+      self->request(state.source, values_timeout, request{{}, *std::move(everything)})
         .then([&state,
                number](const reply& a) { state.done(state.computer->evaluate(number, *a.pulled)); },
               [&state, number](const caf::error& why) {

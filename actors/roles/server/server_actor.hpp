@@ -55,16 +55,14 @@ struct server_options {
   std::function<time_point()> boot_clock = boot_now; ///< Tests may replace it.
 };
 
-/// Is a kv, a replica_sink and a member.
+/// Spawns a server, which reports at once.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
 /// Lifetime:  until desired_state::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: a few for each worker. Values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned). Values of a
 ///            chain that it has left stay for half a minute.
-using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<desired_state>>;
-
-/// Spawns a server, which reports at once. `storage`: null if the job keeps no checkpoints.
+/// `storage`: null if the job keeps no checkpoints.
 server_handle spawn_server(caf::actor_system& system, server_options options,
                            coordinator_connector connect, checkpointer storage);
 

@@ -105,6 +105,8 @@ struct worker_shell {
     }
     if (channels)
       self->send(channels, what.listeners);
+    if (store.lanes)
+      self->send(store.lanes, what.listeners);
     if (mine->view.config > view_config) {
       view_config = mine->view.config;
       if (store.views)
@@ -142,6 +144,11 @@ struct worker_shell {
       const request_traffic traffic = options.traffic();
       body.counters.wire_bytes_sent = traffic.sent_bytes;
       body.counters.wire_bytes_received = traffic.received_bytes;
+    }
+    if (options.moved) {
+      const request_traffic moved = options.moved();
+      body.counters.bytes_sent = moved.sent_bytes;
+      body.counters.bytes_received = moved.received_bytes;
     }
     if (options.reduced)
       options.reduced(body.counters);

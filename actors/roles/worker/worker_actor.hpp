@@ -33,6 +33,8 @@ struct worker_options {
   std::function<std::chrono::nanoseconds()> window_wait{};
   /// Returns the bytes of its requests and their replies on links; null: there are no links.
   std::function<request_traffic()> traffic{};
+  /// Returns the bytes of values that its store moved in its place; null: its requests move them.
+  std::function<request_traffic()> moved{};
   /// Fills in the counters of its process's reducer; null: there is no reducer.
   std::function<void(worker_counters&)> reduced{};
   std::function<void()> works{};          ///< Called when a batch is acknowledged; may be null.

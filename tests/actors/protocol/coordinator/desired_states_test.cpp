@@ -55,8 +55,8 @@ TEST_CASE("members that listen are listed for the roles that theirs admits, and 
   const member_address server{{role::server, 4, {10}}, "server:1"};
   const member_address worker{{role::worker, 4, {10}}, "worker:1"};
   const member_address actor{{role::actor, 4, {10}}, "actor:1"};
-  for (const auto whom : {role::server, role::observer})
-    CHECK(listeners_for(whom, members) == std::vector{server});
+  CHECK(listeners_for(role::observer, members) == std::vector{server});
+  CHECK(listeners_for(role::server, members) == std::vector{server, worker});
   for (const auto whom : {role::worker, role::actor})
     CHECK(listeners_for(whom, members) == std::vector{server, worker, actor});
   CHECK(listeners_for(role::coordinator, members).empty());

@@ -158,10 +158,10 @@ TEST_CASE("an audit queues batches that are applied no more, whether settled or 
   finish_all(books, w1);
   books.settle(batch_set(batch_id{5}));
   CHECK(books.settled() == 5);
-  CHECK(books.audit(batch_set(batch_id{2}), false) == books.cursor().value - 2);
+  CHECK(books.audit(batch_set(batch_id{2}), audit_trust::none) == books.cursor().value - 2);
   CHECK(books.settled() == 2);
   CHECK(books.remaining() == 18);
-  CHECK(books.audit(batch_set(batch_id{2}), false) == 0);
+  CHECK(books.audit(batch_set(batch_id{2}), audit_trust::none) == 0);
 }
 
 TEST_CASE("an audit that trusts leaves a finished batch alone once, not twice") {
@@ -169,9 +169,26 @@ TEST_CASE("an audit that trusts leaves a finished batch alone once, not twice") 
   std::uint64_t next = 1;
   books.hand_out({w0}, next);
   finish_all(books, w0);
-  CHECK(books.audit({}, true) == 0);
-  CHECK(books.audit({}, true) == 5);
-  CHECK(books.audit({}, true) == 0);
+  CHECK(books.audit({}, audit_trust::once) == 0);
+  CHECK(books.audit({}, audit_trust::once) == 5);
+  CHECK(books.audit({}, audit_trust::once) == 0);
+}
+
+TEST_CASE("an audit that trusts the living queues the batches of a worker after its death") {
+  ledger books(job_of(consistency_mode::asp, 10), {5, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1}, next);
+  finish_all(books, w0);
+  finish_all(books, w1);
+  for (int i = 0; i < 3; ++i)
+    CHECK(books.audit({}, audit_trust::living) == 0);
+  books.lost(w0);
+  CHECK(books.audit({}, audit_trust::living) == 0); // Its last copy may be on the way.
+  const auto all = books.cursor().value, lost = books.audit({}, audit_trust::living);
+  CHECK(lost > 0);
+  CHECK(lost < all);
+  CHECK(books.audit({}, audit_trust::living) == 0);
+  CHECK(books.audit({}, audit_trust::once) == all - lost);
 }
 
 TEST_CASE("an open batch that is applied no more stays with its holder") {
@@ -179,7 +196,7 @@ TEST_CASE("an open batch that is applied no more stays with its holder") {
   std::uint64_t next = 1;
   books.hand_out({w0}, next);
   books.settle(batch_set(batch_id{3})); // The batches were pushed, but not yet reported done.
-  CHECK(books.audit({}, false) == 0);
+  CHECK(books.audit({}, audit_trust::none) == 0);
   CHECK(held_by(books, w0).size() == 5);
   books.settle(batch_set(batch_id{3}));
   books.lost(w0);
@@ -293,9 +310,9 @@ TEST_CASE("random events keep the invariants, and all work is done in the end") 
         books.settle(applied);
       } else if (event < 98 && steps < 500) {
         applied = batch_set(batch_id{pick(0, applied.floor().value)});
-        books.audit(applied, false);
+        books.audit(applied, audit_trust::none);
       } else {
-        books.audit(applied, pick(0, 1) == 0);
+        books.audit(applied, pick(0, 1) == 0 ? audit_trust::once : audit_trust::none);
       }
       REQUIRE(books.cursor().value <= job.batches());
     }

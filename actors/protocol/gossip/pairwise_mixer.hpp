@@ -1,0 +1,64 @@
+// Mixes with one neighbour after each step (AD-PSGD, Lian et al. 2018, algorithm 1), in pairs that
+// are made atomically.
+#pragma once
+
+#include "actors/protocol/gossip/mixer.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// A peer takes part in one exchange at a time: it has asked, or it is taken. If two peers ask each
+/// other, the one with the larger number answers, and the other one says busy.
+///
+/// A change stays with its sender until the receiver has said done. It is sent again in the next
+/// meeting with the same incarnation, and dropped when another one is met.
+class pairwise_mixer final : public mixer {
+public:
+  explicit pairwise_mixer(mixer_setup setup);
+
+  void asked(time_point now, mixer_effects& out) override;
+  void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) override;
+  void rested(time_point now, mixer_effects& out) override;
+
+private:
+  struct edge_state {
+    // Exchanges for which the neighbour asked, by its numbers.
+    std::uint64_t asked = 0, added = 0;
+    std::optional<std::uint64_t> kept = {}; ///< Number of the exchange whose change is kept.
+  };
+  struct exchange {
+    std::uint32_t neighbour = 0;
+    std::uint64_t number = 0;
+    time_point since{0};
+
+    bool is(std::uint32_t which, std::uint64_t of) const {
+      return neighbour == which && number == of;
+    }
+  };
+
+  void parted(std::uint32_t neighbour, mixer_effects& out) override;
+  void greeted(std::uint32_t neighbour, std::uint64_t clock) override;
+  void met(std::uint32_t neighbour, bool is_same, mixer_effects& out) override;
+  result<void> said(std::uint32_t neighbour, const peer_word& what, time_point now,
+                    mixer_effects& out) override;
+  void go_on(time_point now, mixer_effects& out) override;
+
+  result<void> hear_ask(std::uint32_t neighbour, const peer_word& what, time_point now,
+                        mixer_effects& out);
+  result<void> hear_answer(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
+  result<void> hear_change(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
+  result<void> hear_done(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
+  std::optional<std::uint32_t> draw(std::uint64_t batch) const;
+  void begin(std::uint64_t batch, time_point now, mixer_effects& out);
+
+  std::vector<edge_state> edges_;
+  std::uint64_t exchanges_ = 0;      ///< Number of the last one that began here.
+  std::optional<exchange> own_;      ///< Asked, and neither answered nor refused.
+  std::optional<exchange> taken_;    ///< Answered, and no change came.
+  std::optional<std::uint64_t> due_; ///< The batch whose exchange has to begin.
+};
+
+} // namespace troupe
