@@ -434,7 +434,11 @@ void ledger::raise_cursor(std::uint64_t end) {
   if (by_clocks_)
     end = bsp_end(job_, bsp_clock(job_, {end - 1})).value;
   for (; cursor_ < end; ++cursor_) {
-    if (!settled_.contains({cursor_}) && !leased_.contains(cursor_))
+    if (settled_.contains({cursor_}) || leased_.contains(cursor_))
+      continue;
+    if (options_.unknown_is_finished)
+      finished_.try_emplace(cursor_);
+    else
       queued_.insert(cursor_);
   }
 }

@@ -23,6 +23,9 @@ struct ledger_options {
   std::uint32_t lease_batches = 16;
   /// Leases that a worker holds: the one that it works on and those ahead.
   std::uint32_t leases_ahead = 2;
+  /// Batches of an earlier term of which nothing is known count as finished: living workers may
+  /// have applied them to copies of their own. An audit gives out the others.
+  bool unknown_is_finished = false;
 };
 
 /// Finished batches that an audit leaves alone, though no server reports them applied.

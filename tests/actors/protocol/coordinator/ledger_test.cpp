@@ -191,6 +191,19 @@ TEST_CASE("an audit that trusts the living queues the batches of a worker after 
   CHECK(books.audit({}, audit_trust::once) == all - lost);
 }
 
+TEST_CASE("a ledger that trusts copies gives out unknown batches of an earlier term after audits") {
+  ledger books(job_of(consistency_mode::asp, 20), {5, 1, true});
+  books.settle(batch_set(batch_id{3}));
+  batch_set applied(batch_id{3});
+  applied.insert({9});
+  books.settle(applied); // 3 to 8 are unknown.
+  CHECK(books.remaining() == 10);
+  CHECK(books.audit(applied, audit_trust::living) == 0);
+  applied.insert({4}); // A copy came.
+  CHECK(books.audit(applied, audit_trust::living) == 5);
+  CHECK(books.remaining() == 15);
+}
+
 TEST_CASE("an open batch that is applied no more stays with its holder") {
   ledger books(job_of(consistency_mode::asp, 10), {5, 1});
   std::uint64_t next = 1;
