@@ -82,10 +82,12 @@ TEST_CASE("members are reached by roles that theirs admits, if it listens") {
   for (const auto whom : {role::worker, role::actor}) {
     CHECK(traits_of(whom).is_reached_by(role::worker));
     CHECK(traits_of(whom).is_reached_by(role::actor));
-    for (const auto other : {role::coordinator, role::server, role::observer})
+    for (const auto other : {role::coordinator, role::observer})
       CHECK_FALSE(traits_of(whom).is_reached_by(other));
     CHECK(traits_of(role::server).is_reached_by(whom)); // It pulls.
   }
+  CHECK(traits_of(role::worker).is_reached_by(role::server)); // The collector of a gossip job.
+  CHECK_FALSE(traits_of(role::actor).is_reached_by(role::server));
   CHECK(traits_of(role::observer).listens == listening::never);
   for (const auto& row : role_rows)
     CHECK((row.listens == listening::never || row.admits != 0)); // No member listens in vain.

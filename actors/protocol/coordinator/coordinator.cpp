@@ -5,6 +5,9 @@
 #include "actors/protocol/mutation.hpp"
 #include "serialization/layout.hpp"
 
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -93,9 +96,10 @@ coordinator::coordinator(job_spec job, coordinator_options options,
       placement_({.replicas = job_.replicas,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
-      workers_(job_, ledger_options_of(job_, options, recovering_), options.lease_time, options.stragglers, next_term(state_)),
-      shards_(job_, recovery_options_of(job_, options), state_.chains,
-              recovering_, recovering_ && state_.rolling_back),
+      workers_(job_, ledger_options_of(job_, options, recovering_), options.lease_time,
+               options.stragglers, next_term(state_)),
+      shards_(job_, recovery_options_of(job_, options), state_.chains, recovering_,
+              recovering_ && state_.rolling_back),
       schedule_(job_, options.checkpointing, last_checkpoint + numbers_skipped * state_.term) {
   const bool known = recovering_;
   if (!known)
@@ -484,12 +488,14 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
                      || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
   const bool waits = waits_for_actors(now);
   if (stop_deadline_ && ((saved && !waits) || now >= *stop_deadline_)) {
+    name_unstopped(effects);
     phase_ = job_phase::stopped;
     return;
   }
   if (saved && waits)
     return;
   if (saved) {
+    name_unstopped(effects);
     assert(batches().complete());
     assert(!options_.checkpoints || state_.committed == last_checkpoint_);
     phase_ = job_phase::finished;
@@ -505,6 +511,18 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
   schedule_.begin(position(), now, false);
   last_checkpoint_ = schedule_.number();
   last_retry_at_ = now + last_retry_pause;
+}
+
+/// Names the actors that the job does not wait for any longer.
+void coordinator::name_unstopped(coordinator_effects& effects) {
+  std::vector<std::string> names;
+  for (const auto& [index, actor] : actors_)
+    if (!actor.report.stopped)
+      names.push_back(name_of(actor.id));
+  if (!names.empty())
+    notify(note_of(fmt::format("stop() of {} has not returned within {} s: the job ends without it",
+                               fmt::join(names, ", "), actor_stop_time / 1s)),
+           effects);
 }
 
 void coordinator::stop(time_point now, coordinator_effects& effects) {

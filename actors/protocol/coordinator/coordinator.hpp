@@ -143,6 +143,7 @@ private:
   void begin_training(time_point now, effects_ref effects);
   void finish(time_point now, effects_ref effects);
   bool waits_for_actors(time_point now) const;
+  void name_unstopped(coordinator_effects& effects);
   void fail(const std::string& why, effects_ref effects);
   void stop(time_point now, effects_ref effects);
   void name_missing(effects_ref effects);

@@ -204,6 +204,9 @@ TEST_CASE("a stop() that does not return holds up the end of the job for 5 s") {
   CHECK(one.boss->phase() == job_phase::finishing);
   wait(200ms);
   CHECK(one.boss->phase() == job_phase::finished);
+  CHECK(one.told(event_kind::note,
+                 {{"text", "stop() of actor 0 has not returned within 5 s: the job ends without "
+                           "it"}}));
 }
 
 TEST_CASE(
