@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -71,7 +72,7 @@ result<neighbour_graph> neighbours::of(std::uint32_t peers) const {
   case kind::file: break;
   }
   std::ifstream in{path_};
-  if (!in)
+  if (!in || !std::filesystem::is_regular_file(path_))
     return {errc::io_failed, "cannot read " + path_};
   auto made =
     neighbour_graph::parse_edge_list(std::string{std::istreambuf_iterator<char>{in}, {}}, peers);

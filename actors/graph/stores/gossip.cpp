@@ -35,10 +35,11 @@ static void settle(const any_store& store, plan& made) {
   made.options.servers = store.as_servers();
   made.options.servers.tables.clear(); // They are in the job.
   made.options.servers.scrub_interval = scrub;
-  // A slow peer slows no other, or is waited for: an eviction would cost its copy.
+  // A slow peer slows no other, or is waited for: an eviction would cost its copy. Its batches stay
+  // with it, as it may have applied them.
   auto& measure = made.options.workers.stragglers;
   if (measure)
-    measure = std::min(*measure, straggler_measure::rebalanced);
+    measure = std::min(*measure, straggler_measure::warned);
 }
 
 static void fill(plan& made) {

@@ -172,7 +172,8 @@ std::size_t ledger::holding::furthest_behind() const {
 }
 
 bool ledger::take_leases(worker_id worker) {
-  if (!owns_work(worker))
+  // A peer may have applied open batches to its copy, and another peer does not know of them.
+  if (!owns_work(worker) || job_.gossip)
     return false;
   auto& own = held_.at(worker);
   const auto kept = own.furthest_behind();
@@ -423,7 +424,7 @@ void ledger::roll_back(const batch_set& applied) {
 void ledger::finish(std::uint64_t batch, worker_id by) {
   queued_.erase(batch);
   if (!settled_.contains({batch}))
-    finished_.try_emplace(batch, finished_batch{false, by});
+    finished_[batch].by = by;
 }
 
 /// Raises the cursor, in bsp to the end of a clock, so that the next group begins with one.

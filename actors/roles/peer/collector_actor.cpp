@@ -320,7 +320,7 @@ collector_shell::handle::behavior_type run_collector(collector_shell::pointer se
     [&state](deliver_atom) { state.lanes.room->deliver(); },
     [&state](const failure& why) {
       state.say(why.text);
-    }, // The peer fails, and with it the options.job.
+    }, // The peer fails, and with it the job.
   };
 }
 

@@ -25,7 +25,9 @@ constexpr std::chrono::milliseconds peer_tick{10};
 constexpr std::chrono::milliseconds copy_interval{500};
 /// A peer spends at most a twentieth of its time on copies ...
 constexpr int copy_share = 20;
-/// ... unless the coordinator would give out the batches again meanwhile.
+/// Time between two questions for values to begin with.
+constexpr std::chrono::seconds start_interval{2};
+/// ... unless a death would cost too many batches.
 constexpr std::chrono::milliseconds copy_interval_max{800};
 /// Words under way between two neighbours; few are, as each waits for an answer.
 constexpr std::uint32_t peers_window = 16;
@@ -69,10 +71,13 @@ struct peer_shell : mixer_effects {
   // -- the beginning --
 
   void ask_for_start() {
-    if (!copy)
+    if (!copy) {
       (void)copies.send({{copy_word::kind::wants, 0, options.self.incarnation.value}}, 0);
-    else
-      copy_due = now(); // Another collector knows nothing of this peer.
+      start_due = now() + start_interval; // The answer may be lost with its lane.
+    } else {
+      is_copy_old = true; // Another collector knows nothing of this peer.
+      copy_due = now();
+    }
   }
 
   void begin(const parcel<copy_word>& came) {
@@ -300,6 +305,8 @@ struct peer_shell : mixer_effects {
 
   void tick() {
     decide([this](mixer& with) { with.tick(now(), *this); });
+    if (!copy && now() >= start_due)
+      ask_for_start();
     send_copy();
     self->delayed_send(self, peer_tick, tick_atom_v);
   }
@@ -336,6 +343,7 @@ struct peer_shell : mixer_effects {
   std::map<std::uint32_t, parcel_tensor> changes;                        ///< By neighbour.
   bool is_copy_old = false; ///< The collector has an older one.
   time_point copy_due{0};
+  time_point start_due{0};
 
   static inline const char* name = "peer";
 };
