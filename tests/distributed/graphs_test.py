@@ -279,7 +279,9 @@ class Mistakes(GraphTest):
 
     def test_a_silent_stage_ends_the_job_in_30_s(self):
         self.check("silent", SILENT, "--simulate", processes=False, name="simulated")
-        self.check("silent", SILENT)
+        # A worker that pulls by itself gets its pull through, behind a push that is held for ever.
+        overtaken = rf"stage 'silent' kept back {PLACES} and forwarded a later request"
+        self.check("silent", f"{SILENT}|{overtaken}")
 
     def test_a_push_function_that_returns_nan_is_refused_and_the_sums_show_it(self):
         run = self.finish("--samples", 1000, "--graph", "nan-push")
