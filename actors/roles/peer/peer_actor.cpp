@@ -58,6 +58,7 @@ struct peer_shell : mixer_effects {
 
   void begin_ports() {
     to_peers.joined = [this](std::uint32_t peer) { note(peer, &side::hears_us, true); };
+    to_peers.writable = [this](std::uint32_t peer) { send_waiting(peer); };
     to_peers.lost = [this](std::uint32_t peer) { note(peer, &side::hears_us, false); };
     from_peers.joined = [this](std::uint32_t peer) { note(peer, &side::is_heard, true); };
     from_peers.lost = [this](std::uint32_t peer) { note(peer, &side::is_heard, false); };
@@ -205,12 +206,15 @@ struct peer_shell : mixer_effects {
 
   struct side {
     bool hears_us = false, is_heard = false;
+    std::deque<parcel<peer_word>> unsent; ///< Of the present session, which silence ends.
     bool is_met() const { return hears_us && is_heard; }
   };
 
   void note(std::uint32_t peer, bool side::*which, bool is_there) {
     auto& mine = sides[peer];
     mine.*which = is_there;
+    if (which == &side::hears_us)
+      mine.unsent.clear();
     decide([&](mixer& with) {
       if (!is_there)
         with.lost(peer, now(), *this);
@@ -246,7 +250,15 @@ struct peer_shell : mixer_effects {
       add(copy->sent());
     else if (what.what == kind::change)
       add(changes.at(peer));
-    (void)to_peers.send(made, peer); // Without a session it is lost, of which `lost` tells.
+    auto& waiting = sides[peer].unsent;
+    if (!waiting.empty() || !to_peers.send(made, peer))
+      waiting.push_back(std::move(made)); // The lane has no credit, and tells when it has.
+  }
+
+  void send_waiting(std::uint32_t peer) {
+    auto& waiting = sides[peer].unsent;
+    while (!waiting.empty() && to_peers.send(waiting.front(), peer))
+      waiting.pop_front();
   }
 
   void mix(std::uint64_t clock, double, std::span<const peer_share> others) override {
