@@ -26,11 +26,6 @@ void each_step_mixer::pushed(std::uint64_t /*batch*/, bool goes_on, time_point n
   go_on(now, out);
 }
 
-void each_step_mixer::rested(time_point now, mixer_effects& out) {
-  is_computing_ = false;
-  go_on(now, out);
-}
-
 void each_step_mixer::parted(std::uint32_t neighbour, mixer_effects& out) {
   auto& edge = edges_[neighbour];
   edge.at.reset();

@@ -21,7 +21,6 @@ public:
 
   void asked(time_point now, mixer_effects& out) override;
   void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) override;
-  void rested(time_point now, mixer_effects& out) override;
 
 private:
   struct kept_values {

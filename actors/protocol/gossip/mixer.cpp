@@ -17,6 +17,7 @@ const char* to_string(peer_word::kind which) {
   case peer_word::kind::greet: return "greet";
   case peer_word::kind::values: return "values";
   case peer_word::kind::ask: return "ask";
+  case peer_word::kind::accept: return "accept";
   case peer_word::kind::answer: return "answer";
   case peer_word::kind::busy: return "busy";
   case peer_word::kind::change: return "change";

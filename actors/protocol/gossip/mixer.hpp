@@ -22,10 +22,11 @@ struct peer_word {
     greet,   ///< Begins a meeting: the sender's clock, and a `number` and `echo` of meetings.
     values,  ///< each_step. Brings the values with which the sender entered `clock`.
     ask,     ///< pairwise. Asks for values.
+    accept,  ///< pairwise. Follows `ask` at once: an `answer` comes.
     answer,  ///< pairwise. Brings values. Its sender is taken until `change` or `release`.
     busy,    ///< pairwise. Refuses `ask`.
     change,  ///< pairwise. Brings what the receiver has to add.
-    release, ///< pairwise. Follows an `answer` that came too late: no `change` comes.
+    release, ///< pairwise. Follows an `accept` that came too late: no `change` comes.
     done,    ///< pairwise. The change is added.
   };
   kind what = kind::greet;
@@ -87,8 +88,8 @@ struct mixer_setup {
   std::uint64_t seed = 0;                ///< With the batch it draws the neighbour of `pairwise`.
 };
 
-/// An exchange and the time for which an answer holds a peer end after this time.
-constexpr std::chrono::milliseconds mixing_timeout{100};
+/// A worker waits for an exchange, and a peer for the word that follows `ask`, for this time.
+constexpr std::chrono::milliseconds mixing_patience{100};
 
 /// A neighbour is named by its place in `neighbours`. Two neighbours agree on a meeting before
 /// other words count: each greets with a number of its own, and echoes the other's. So both begin
@@ -124,12 +125,11 @@ public:
   void tick(time_point now, mixer_effects& out);
 
   // -- requests of the worker; one at a time: the next one comes after answer() --
-  /// The worker asks for values, to compute a batch.
+  /// The worker asks for values, to compute a batch. If it had values and brings no gradient of
+  /// them, it has given that batch up.
   virtual void asked(time_point now, mixer_effects& out) = 0;
   /// The worker brings the gradient of a batch. `goes_on`: it asks for the values of the next one.
   virtual void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) = 0;
-  /// The worker will not bring the gradient for which it asked values.
-  virtual void rested(time_point now, mixer_effects& out) = 0;
 
   /// Returns the clock in which this peer is; `pairwise` has none.
   std::uint64_t clock() const { return clock_; }

@@ -23,8 +23,6 @@ void pairwise_mixer::pushed(std::uint64_t batch, bool /*goes_on*/, time_point no
   go_on(now, out);
 }
 
-void pairwise_mixer::rested(time_point /*now*/, mixer_effects& /*out*/) {}
-
 void pairwise_mixer::parted(std::uint32_t neighbour, mixer_effects& /*out*/) {
   if (own_ && own_->neighbour == neighbour)
     own_.reset();
@@ -49,6 +47,7 @@ result<void> pairwise_mixer::said(std::uint32_t neighbour, const peer_word& what
                                   mixer_effects& out) {
   switch (what.what) {
   case peer_word::kind::ask: return hear_ask(neighbour, what, now, out);
+  case peer_word::kind::accept: return hear_accept(neighbour, what, out);
   case peer_word::kind::answer: return hear_answer(neighbour, what, out);
   case peer_word::kind::change: return hear_change(neighbour, what, out);
   case peer_word::kind::done: return hear_done(neighbour, what, out);
@@ -86,7 +85,19 @@ result<void> pairwise_mixer::hear_ask(std::uint32_t neighbour, const peer_word& 
     return {};
   }
   taken_ = exchange{neighbour, what.number, now};
+  out.send(neighbour, {.what = peer_word::kind::accept, .number = what.number});
   out.send(neighbour, {.what = peer_word::kind::answer, .number = what.number});
+  return {};
+}
+
+result<void> pairwise_mixer::hear_accept(std::uint32_t neighbour, const peer_word& what,
+                                         mixer_effects& out) {
+  if (what.number > exchanges_)
+    return cannot_be(neighbour, what, "this peer did not ask");
+  if (own_ && own_->is(neighbour, what.number))
+    own_->is_accepted = true;
+  else
+    out.send(neighbour, {.what = peer_word::kind::release, .number = what.number});
   return {};
 }
 
@@ -95,10 +106,8 @@ result<void> pairwise_mixer::hear_answer(std::uint32_t neighbour, const peer_wor
   auto& edge = edges_[neighbour];
   if (what.number > exchanges_)
     return cannot_be(neighbour, what, "this peer did not ask");
-  if (!own_ || !own_->is(neighbour, what.number)) {
-    out.send(neighbour, {.what = peer_word::kind::release, .number = what.number});
-    return {};
-  }
+  if (!own_ || !own_->is(neighbour, what.number))
+    return {}; // It was released when it was accepted.
   if (edge.kept)
     return cannot_be(neighbour, what, "it did not say done to the last change");
   own_.reset();
@@ -117,7 +126,7 @@ result<void> pairwise_mixer::hear_change(std::uint32_t neighbour, const peer_wor
     out.add_change();
     edge.added = what.number;
   }
-  if (taken_ && taken_->is(neighbour, what.number))
+  if (taken_ && taken_->is(neighbour, what.number) && !mutated(mutation::never_untaken))
     taken_.reset();
   out.send(neighbour, {.what = peer_word::kind::done, .number = what.number});
   return {};
@@ -153,13 +162,17 @@ void pairwise_mixer::begin(std::uint64_t batch, time_point now, mixer_effects& o
 }
 
 void pairwise_mixer::go_on(time_point now, mixer_effects& out) {
-  if (own_ && now >= own_->since + mixing_timeout && !mutated(mutation::both_asked_wait))
+  if (own_ && !own_->is_accepted && now >= own_->since + mixing_patience
+      && !mutated(mutation::both_asked_wait))
     own_.reset();
-  if (taken_ && now >= taken_->since + mixing_timeout && !mutated(mutation::never_untaken))
-    taken_.reset();
-  if (!due_ || own_ || taken_)
+  if (!due_)
     return;
-  begin(*std::exchange(due_, std::nullopt), now, out);
+  const auto& open = own_ ? own_ : taken_;
+  if (open && now < open->since + mixing_patience)
+    return;
+  const auto batch = *std::exchange(due_, std::nullopt);
+  if (!open)
+    begin(batch, now, out);
   out.answer();
 }
 

@@ -11,7 +11,8 @@
 namespace troupe {
 
 /// A peer takes part in one exchange at a time: it has asked, or it is taken. If two peers ask each
-/// other, the one with the larger number answers, and the other one says busy.
+/// other, the one with the larger number answers, and the other one says busy. An exchange that was
+/// accepted lasts as long as its values need, or until the neighbours part.
 ///
 /// A change stays with its sender until the receiver has said done. It is sent again in the next
 /// meeting with the same incarnation, and dropped when another one is met.
@@ -21,7 +22,6 @@ public:
 
   void asked(time_point now, mixer_effects& out) override;
   void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) override;
-  void rested(time_point now, mixer_effects& out) override;
 
 private:
   struct edge_state {
@@ -33,6 +33,7 @@ private:
     std::uint32_t neighbour = 0;
     std::uint64_t number = 0;
     time_point since{0};
+    bool is_accepted = false; ///< The neighbour has told that an answer comes.
 
     bool is(std::uint32_t which, std::uint64_t of) const {
       return neighbour == which && number == of;
@@ -48,6 +49,7 @@ private:
 
   result<void> hear_ask(std::uint32_t neighbour, const peer_word& what, time_point now,
                         mixer_effects& out);
+  result<void> hear_accept(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
   result<void> hear_answer(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
   result<void> hear_change(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);
   result<void> hear_done(std::uint32_t neighbour, const peer_word& what, mixer_effects& out);

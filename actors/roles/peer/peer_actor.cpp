@@ -153,12 +153,8 @@ struct peer_shell : mixer_effects {
     failed.reset();
     open.front().is_begun = true;
     const auto& what = open.front().what;
-    if (!what.push) {
-      if (std::exchange(computes, true))
-        mixing_with->rested(now(), *this); // The batch before was taken from the worker.
+    if (!what.push)
       return mixing_with->asked(now(), *this);
-    }
-    computes = what.pull.has_value();
     if (applied.contains(what.push->step.batch)) { // The answer to the first one was lost.
       is_duplicate = true;
       return answer();
@@ -347,7 +343,6 @@ struct peer_shell : mixer_effects {
   std::deque<open_request> open;
   std::optional<failure> failed; ///< Why the step of the first request was not taken.
   std::optional<failure> broken; ///< Why no request can be answered any more.
-  bool computes = false;         ///< The worker has values, and its gradient has not come.
   bool is_duplicate = false;     ///< Of the first request: its batch had been applied.
 
   parcel_tensor in_hand; ///< The values of the present word.

@@ -76,7 +76,7 @@ void gossip_world::check_change(peer& who) {
   require(changes_.erase(which) == 1, "change: it is added twice");
   const auto answer = who.answers.find(which);
   require(answer != who.answers.end(), "change: there was no answer");
-  const bool is_held = answer->second.is_open && now_ < answer->second.at + mixing_timeout;
+  const bool is_held = answer->second.is_open;
   require(!is_held || answer->second.mixes == who.mixes,
           "atomic: a peer that is taken mixes with another one");
   (is_held ? who.mixes : tally_.late_changes) += 1;
@@ -99,7 +99,7 @@ void gossip_world::check_waits() const {
   for (const auto& each : peers_)
     require(how_ != mixing::pairwise || !each->is_alive
               || each->worker != peer::worker_state::pushes
-              || now_ <= std::max(each->pushed_at, each->paused_until) + mixing_timeout
+              || now_ <= std::max(each->pushed_at, each->paused_until) + mixing_patience
                            + gossip_tick_interval + 1ms,
             "waits: a worker waits for an exchange longer than it may");
 }

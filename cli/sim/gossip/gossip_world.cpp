@@ -25,7 +25,7 @@ const std::vector<minimum<gossip_tally>> gossip_world::minima{
   {"steps", &gossip_tally::steps, 320},
   {"mixes", &gossip_tally::mixes, 420, in_each_step},
   {"changes made", &gossip_tally::halves, 400, in_pairwise},
-  {"worker rests", &gossip_tally::rests, 10},
+  {"batches given up", &gossip_tally::rests, 10},
   {"meetings", &gossip_tally::meetings, 25},
   {"peers killed", &gossip_tally::kills, 0.9},
   {"lanes broken", &gossip_tally::broken, 3},
@@ -179,8 +179,11 @@ void gossip_world::idle_for_a_while(peer& who) {
 }
 
 void gossip_world::begin_work(peer& who) {
-  if (is_stopping_)
-    return;
+  if (!is_stopping_)
+    ask(who);
+}
+
+void gossip_world::ask(peer& who) {
   who.worker = peer::worker_state::asks;
   who.mix->asked(now_, *who.effects);
 }
@@ -195,12 +198,11 @@ void gossip_world::answered(peer& who) {
           [this](peer& at) { work(at); });
 }
 
-/// Ends a step of the worker: it pushes, or gives its batch up.
+/// Ends a step of the worker: it pushes, or gives its batch up and asks for another one.
 void gossip_world::work(peer& who) {
   if (chance(0.03)) {
     ++tally_.rests;
-    idle_for_a_while(who);
-    return who.mix->rested(now_, *who.effects);
+    return ask(who);
   }
   who.worker = peer::worker_state::pushes;
   who.goes_on = !is_stopping_ && !chance(quiet_ ? 0.02 : 0.02 + idle_rate_);
@@ -244,7 +246,8 @@ void gossip_world::heal() {
   spread_at_quiet_ = spread();
 }
 
-/// Returns whether the copies are near each other, and all has been silent for a while.
+/// Returns whether the copies are near each other, and all has been silent for a while; or whether
+/// that took too long, which check_end() finds.
 bool gossip_world::is_over() {
   const auto is_idle = [](const auto& x) {
     return x->is_alive && x->worker == peer::worker_state::idle;
@@ -257,7 +260,7 @@ bool gossip_world::is_over() {
   }
   if (!is_stopping_ || !std::ranges::all_of(peers_, is_idle))
     stopped_at_ = now_;
-  return now_ >= stopped_at_ + gossip_silence;
+  return now_ >= stopped_at_ + gossip_silence || now_ >= gossip_quiet_end;
 }
 
 void gossip_world::run() {

@@ -76,6 +76,7 @@ private:
   void post_to(const peer& who, time_point when, std::function<void(peer&)> what);
   void drain(peer& who);
   void begin_work(peer& who);
+  void ask(peer& who);
   void work(peer& who);
   void idle_for_a_while(peer& who);
   void answered(peer& who);

@@ -146,7 +146,7 @@ TEST_CASE("a neighbour that lost a lane begins anew, though this peer noticed no
   CHECK_FALSE(five.mix->is_met(0));
   CHECK(five.hear(0, word(kind::ask, 1)).empty()); // Of the earlier meeting.
   CHECK(five.hear(0, greet(0, 8, 1)).empty());
-  CHECK(five.hear(0, word(kind::ask, 2)) == lines{"answer>0 2"});
+  CHECK(five.hear(0, word(kind::ask, 2)) == lines{"accept>0 2", "answer>0 2"});
 }
 
 TEST_CASE("a greeting of an earlier meeting does not begin this one") {
@@ -232,8 +232,8 @@ TEST_CASE("each_step: a neighbour that is one clock ahead waits for the worker's
           == lines{"keep 2 of 0", "mix 1: 0.5 + 0.5*0", "values>0 clock 2 degree 1"});
   }
   SUBCASE("which does not come") {
-    five.mix->rested(five.now, five.out);
-    CHECK(five.take() == lines{"values>0 clock 1 degree 1"});
+    CHECK(five.ask() == lines{"answer"}); // For another batch.
+    CHECK(five.push() == lines{"step", "values>0 clock 1 degree 1", "answer"});
   }
 }
 
@@ -325,12 +325,12 @@ TEST_CASE("pairwise: an exchange, as the peer that answers") {
   peer_five five{mixing::pairwise};
   five.meet(0);
   five.meet(1);
-  CHECK(five.hear(0, word(kind::ask, 1)) == lines{"answer>0 1"});
+  CHECK(five.hear(0, word(kind::ask, 1)) == lines{"accept>0 1", "answer>0 1"});
   CHECK(five.hear(1, word(kind::ask, 1)) == lines{"busy>1 1"});
   CHECK(five.hear(0, word(kind::change, 1)) == lines{"add change", "done>0 1"});
-  CHECK(five.hear(1, word(kind::ask, 2)) == lines{"answer>1 2"});
+  CHECK(five.hear(1, word(kind::ask, 2)) == lines{"accept>1 2", "answer>1 2"});
   CHECK(five.hear(1, word(kind::release, 2)).empty());
-  CHECK(five.hear(0, word(kind::ask, 2)) == lines{"answer>0 2"});
+  CHECK(five.hear(0, word(kind::ask, 2)) == lines{"accept>0 2", "answer>0 2"});
 }
 
 TEST_CASE("pairwise: a worker waits for the open exchange, for at most 100 ms") {
@@ -339,18 +339,29 @@ TEST_CASE("pairwise: a worker waits for the open exchange, for at most 100 ms") 
   five.push();
   CHECK(five.push() == lines{"step"});
   SUBCASE("which ends") { CHECK(five.hear(0, word(kind::busy, 1)) == lines{"ask>0 2", "answer"}); }
-  SUBCASE("which takes too long") {
+  SUBCASE("of which no word comes") {
     CHECK(five.tick(99ms).empty());
     CHECK(five.tick(1ms) == lines{"ask>0 2", "answer"});
-    CHECK(five.hear(0, word(kind::answer, 1)) == lines{"release>0 1"});
+    CHECK(five.hear(0, word(kind::accept, 1)) == lines{"release>0 1"});
+    CHECK(five.hear(0, word(kind::answer, 1)).empty());
+    five.hear(0, word(kind::accept, 2));
     CHECK(five.hear(0, word(kind::answer, 2)) == lines{"halve 0", "change>0 2"});
+  }
+  SUBCASE("whose values are under way for longer") {
+    CHECK(five.hear(0, word(kind::accept, 1)).empty());
+    CHECK(five.tick(99ms).empty());
+    CHECK(five.tick(1ms) == lines{"answer"});
+    CHECK(five.push() == lines{"step", "answer"});
+    CHECK(five.tick(5s).empty());
+    CHECK(five.hear(0, word(kind::answer, 1)) == lines{"halve 0", "change>0 1"});
+    CHECK(five.push() == lines{"step", "ask>0 2", "answer"});
   }
   SUBCASE("which the neighbour's death ends") {
     CHECK(five.lose(0) == lines{"say no neighbour of peer 5 is left: it goes on alone", "answer"});
   }
 }
 
-TEST_CASE("pairwise: a taken peer is free after 100 ms, and adds a change that comes later") {
+TEST_CASE("pairwise: a peer is taken until the change comes, and its worker goes on") {
   peer_five five{mixing::pairwise};
   five.meet(0);
   five.meet(1);
@@ -358,8 +369,11 @@ TEST_CASE("pairwise: a taken peer is free after 100 ms, and adds a change that c
   CHECK(five.push() == lines{"step"});
   CHECK(five.hear(1, word(kind::ask, 1)) == lines{"busy>1 1"});
   CHECK(five.tick(99ms).empty());
-  CHECK(five.tick(1ms).back() == "answer");
+  CHECK(five.tick(1ms) == lines{"answer"});
+  five.tick(9s);
+  CHECK(five.hear(1, word(kind::ask, 2)) == lines{"busy>1 2"});
   CHECK(five.hear(0, word(kind::change, 1)) == lines{"add change", "done>0 1"});
+  CHECK(five.hear(1, word(kind::ask, 3)) == lines{"accept>1 3", "answer>1 3"});
 }
 
 TEST_CASE("pairwise: of two peers that ask each other the larger one answers") {
@@ -367,7 +381,7 @@ TEST_CASE("pairwise: of two peers that ask each other the larger one answers") {
   SUBCASE("this one is the larger one") {
     five.meet(0);
     CHECK(five.push() == lines{"step", "ask>0 1", "answer"});
-    CHECK(five.hear(0, word(kind::ask, 1)) == lines{"answer>0 1"});
+    CHECK(five.hear(0, word(kind::ask, 1)) == lines{"accept>0 1", "answer>0 1"});
     CHECK(five.hear(0, word(kind::busy, 1)).empty());
     CHECK(five.hear(0, word(kind::change, 1)) == lines{"add change", "done>0 1"});
   }
@@ -407,7 +421,7 @@ TEST_CASE("pairwise: a change that comes again is added once, and done again") {
   CHECK(five.hear(0, word(kind::change, 4)) == lines{"done>0 4"});
   // A successor counts its exchanges anew.
   five.hear(0, greet(0, 1, 1, 2));
-  CHECK(five.hear(0, word(kind::ask, 4)) == lines{"answer>0 4"});
+  CHECK(five.hear(0, word(kind::ask, 4)) == lines{"accept>0 4", "answer>0 4"});
   CHECK(five.hear(0, word(kind::change, 4)) == lines{"add change", "done>0 4"});
 }
 
@@ -439,6 +453,8 @@ TEST_CASE("pairwise: words that cannot be are refused") {
         == says + "ask with clock 0 and number 3: its number does not grow");
   CHECK(five.refuse(1, word(kind::answer, 1))
         == says + "answer with clock 0 and number 1: this peer did not ask");
+  CHECK(five.refuse(1, word(kind::accept, 1))
+        == says + "accept with clock 0 and number 1: this peer did not ask");
   CHECK(five.refuse(1, word(kind::busy, 1))
         == says + "busy with clock 0 and number 1: this peer did not ask");
   CHECK(five.refuse(1, word(kind::change, 4))
