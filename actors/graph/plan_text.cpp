@@ -50,8 +50,7 @@ std::string text_of_workers(const plan& what) {
 std::string text_of_sync(const plan& what) {
   std::set<float> limits;
   for (const auto& table : what.job.tables)
-    if (table.sync.traits().stale_steps && !what.job.gossip
-        && table.optimizer.full_rate_staleness > 0)
+    if (table.sync.traits().stale_steps && table.optimizer.full_rate_staleness > 0)
       limits.insert(table.optimizer.full_rate_staleness);
   const auto text = to_string(what.options.sync);
   return limits.empty()
@@ -75,7 +74,7 @@ std::string text_of_tables(const plan& what) {
     text += fmt::format(", {} sparse", sparse);
   if (frozen > 0)
     text += fmt::format(", {} frozen", frozen);
-  return text + ", " + text_of_sync(what);
+  return what.job.gossip ? text : text + ", " + text_of_sync(what);
 }
 
 /// Returns the names of stages for which a predicate is true, separated by commas.

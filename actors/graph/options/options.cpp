@@ -18,17 +18,22 @@ bool run_options::needs_run_directory() const {
          || (mode() == run_mode::threads && import_file && !checkpoint_directory);
 }
 
+/// Gives the optimiser of the command line to the tables for which the program sets none.
+static void set_optimizers(std::vector<table_spec>& tables, const optimizer_spec& what) {
+  for (auto& table : tables)
+    if (table.optimizer == optimizer_spec{})
+      table.optimizer = what;
+}
+
 any_store run_options::store(std::vector<table_spec> tables) const {
-  for (auto& table : tables) {
+  set_optimizers(tables, optimizer);
+  for (auto& table : tables)
     table.sync = sync;
-    table.optimizer = optimizer;
-  }
   return rules().make(std::move(tables), servers);
 }
 
 gossip run_options::gossip_of(std::vector<table_spec> tables, neighbours with, mixing how) const {
-  for (auto& table : tables)
-    table.optimizer = optimizer;
+  set_optimizers(tables, optimizer);
   return {.tables = std::move(tables),
           .with = std::move(with),
           .how = how,

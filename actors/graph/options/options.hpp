@@ -112,11 +112,11 @@ struct run_options {
   bool needs_run_directory() const;
 
   // -- what describe() adds to its graph --
-  /// Returns the store that the command line chose, of these tables with its consistency and
-  /// optimiser.
+  /// Returns the store that the command line chose, of these tables with its consistency. Its
+  /// optimiser is that of tables for which the program sets none.
   any_store store(std::vector<table_spec> tables) const;
-  /// Returns a gossip store of these tables, with the optimiser and the checkpoints of the command
-  /// line.
+  /// Returns a gossip store of these tables, with the checkpoints of the command line. Its
+  /// optimiser is that of tables for which the program sets none.
   gossip gossip_of(std::vector<table_spec> tables, neighbours with, mixing how) const;
   /// Returns the workers of the command line. `samples`: samples of an epoch.
   troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;

@@ -73,10 +73,11 @@ recovery_options recovery_options_of(const job_spec& job, const coordinator_opti
   return made;
 }
 
+/// `goes_on`: this coordinator follows another one of a run whose other members may live.
 ledger_options ledger_options_of(const job_spec& job, const coordinator_options& options,
-                                 bool recovers) {
+                                 bool goes_on) {
   auto made = options.ledger;
-  made.unknown_is_finished = recovers && job.gossip;
+  made.unknown_is_finished = goes_on && job.gossip;
   return made;
 }
 
@@ -96,7 +97,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
       placement_({.replicas = job_.replicas,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
-      workers_(job_, ledger_options_of(job_, options, recovering_), options.lease_time,
+      workers_(job_, ledger_options_of(job_, options, recovering_ && !state_.servers.empty()), options.lease_time,
                options.stragglers, next_term(state_)),
       shards_(job_, recovery_options_of(job_, options), state_.chains, recovering_,
               recovering_ && state_.rolling_back),

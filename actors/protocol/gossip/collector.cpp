@@ -34,15 +34,16 @@ void collector::reconcile(const desired_server& what, time_point now, collector_
   write_if_due(now, effects);
 }
 
-void collector::loaded(std::uint64_t load, const result<batch_set>& what, time_point now) {
+bool collector::loaded(std::uint64_t load, const result<batch_set>& what, time_point now) {
   if (load != loads_)
-    return; // Another one has begun.
+    return false; // Another one has begun.
   if (!what) {
     failed_ = what.error();
-    return;
+    return false;
   }
   applied_.unite(*what);
   loaded_at_ = now;
+  return true;
 }
 
 bool collector::serves(time_point now) const {
@@ -86,6 +87,7 @@ void collector::joined(worker_id peer, collector_effects& effects) {
 
 void collector::lost(worker_id peer, collector_effects& effects) {
   living_.at(peer.value) = false;
+  wanting_.erase(peer);
   look_at_graph(effects);
 }
 
@@ -101,6 +103,10 @@ void collector::look_at_graph(collector_effects& effects) {
   cut_ = text;
   effects.push_back(graph_cut_effect{
     text.empty() ? text : "deaths cut the neighbour graph: the parts " + text + " do not mix"});
+}
+
+std::vector<worker_id> collector::to_start(time_point now) const {
+  return serves(now) ? std::vector(wanting_.begin(), wanting_.end()) : std::vector<worker_id>{};
 }
 
 std::vector<worker_id> collector::in_mean() const {

@@ -57,9 +57,9 @@ public:
 
   // -- events --
   void reconcile(const desired_server& what, time_point now, collector_effects& effects);
-  /// The batches of the checkpoint are applied in its values. Errors: `unreadable`, if the
-  /// checkpoint cannot be restored.
-  void loaded(std::uint64_t load, const result<batch_set>& what, time_point now);
+  /// The batches of the checkpoint are applied in its values; or an error says why it cannot be
+  /// restored. Returns whether the values are those to begin with.
+  bool loaded(std::uint64_t load, const result<batch_set>& what, time_point now);
   void written(std::uint64_t checkpoint, const result<checkpoint_part>& done);
   /// A peer sent its copy. Returns whether the copy is to be kept: it is not from an incarnation
   /// that was replaced.
@@ -68,12 +68,18 @@ public:
   /// once all have been there.
   void joined(worker_id peer, collector_effects& effects);
   void lost(worker_id peer, collector_effects& effects);
+  /// A peer wants values to begin with.
+  void wants(worker_id peer) { wanting_.insert(peer); }
+  /// The mean was sent to a peer that wants values.
+  void started(worker_id peer) { wanting_.erase(peer); }
   /// Writes a checkpoint that was asked for before the mean could be used.
   void tick(time_point now, collector_effects& effects);
 
   // -- state --
   /// Returns whether the mean may be read and given to peers that start.
   bool serves(time_point now) const;
+  /// Returns the peers to which the mean is to be sent now.
+  std::vector<worker_id> to_start(time_point now) const;
   /// Returns the peers whose copies are in the mean; empty: the loaded values are.
   std::vector<worker_id> in_mean() const;
   const batch_set& applied() const { return applied_; }
@@ -113,9 +119,10 @@ private:
   std::uint64_t renewals_ = 0;
   batch_set applied_;
 
-  std::vector<bool> living_; ///< By peer.
-  bool is_gathered_ = false; ///< All peers were there at a time.
-  std::string cut_;          ///< As said last.
+  std::set<worker_id> wanting_; ///< Peers that want values to begin with.
+  std::vector<bool> living_;    ///< By peer.
+  bool is_gathered_ = false;    ///< All peers were there at a time.
+  std::string cut_;             ///< As said last.
 };
 
 } // namespace troupe

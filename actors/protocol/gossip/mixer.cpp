@@ -12,6 +12,13 @@
 
 namespace troupe {
 
+namespace {
+
+/// No job has as many steps.
+constexpr std::uint64_t mixing_clock_max = std::uint64_t{1} << 62;
+
+} // namespace
+
 const char* to_string(peer_word::kind which) {
   switch (which) {
   case peer_word::kind::greet: return "greet";
@@ -50,6 +57,8 @@ void mixer::lost(std::uint32_t neighbour, time_point now, mixer_effects& out) {
 
 result<void> mixer::heard(std::uint32_t neighbour, const peer_word& what, time_point now,
                           mixer_effects& out) {
+  if (what.clock > mixing_clock_max)
+    return cannot_be(neighbour, what, "its clock is too large");
   result<void> fine;
   if (what.what == peer_word::kind::greet)
     fine = hear_greet(neighbour, what, out);

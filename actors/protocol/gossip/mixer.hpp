@@ -95,7 +95,7 @@ constexpr std::chrono::milliseconds mixing_patience{100};
 /// other words count: each greets with a number of its own, and echoes the other's. So both begin
 /// anew when either of them lost one of the two lanes, though the other may not have noticed.
 ///
-/// Errors: heard() fails for a word that cannot be. The link's owner closes the lane.
+/// Errors: heard() fails for a word that cannot be, which then has no effect.
 /// Determinism: the same calls give the same effects.
 /// Capacity: the shell keeps the values of two clocks and one change for each neighbour.
 /// Invariants:

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <set>
 #include <utility>
 
 namespace troupe {
@@ -67,7 +66,7 @@ struct collector_shell {
   void take(parcel<copy_word>&& came) {
     const worker_id peer{came.from};
     if (came.head.what == copy_word::kind::wants)
-      wanting.insert(peer.value);
+      decider->wants(peer);
     else if (came.head.what == copy_word::kind::copy && came.tensors.size() == 3)
       keep(peer, {came.head.incarnation}, came.tensors);
     answer_wants();
@@ -95,15 +94,14 @@ struct collector_shell {
   }
 
   void answer_wants() {
-    if (wanting.empty() || !decider->serves(now()))
-      return;
-    const auto values = present_mean();
-    std::erase_if(wanting, [&](std::uint32_t peer) {
-      return starts.send(
-        {{copy_word::kind::start},
-         {{values.values.values, values.values.count}, {values.state.values, values.state.count}}},
-        peer);
-    });
+    for (const auto peer : decider->to_start(now())) {
+      const auto values = present_mean();
+      parcel<copy_word> start{{copy_word::kind::start}};
+      for (const auto& each : {values.values, values.state})
+        start.tensors.emplace_back(each.values, each.count);
+      if (starts.send(start, peer.value))
+        decider->started(peer);
+    }
   }
 
   flat_copy present_mean() {
@@ -183,45 +181,48 @@ struct collector_shell {
 
   template <class Event>
   void decide(Event event) {
+    carry_out(event);
+    send_report();
+  }
+
+  template <class Event>
+  void carry_out(Event event) {
     collector_effects effects;
     event(effects);
     for (auto& each : effects)
       std::visit([this](auto& x) { run(x); }, each);
-    send_report();
   }
 
   void run(const load_values_effect& what) {
+    std::vector<partition_id> all;
+    std::vector<shard_partition> whole;
+    for (std::uint32_t i = 0; i < options.job.partitions; ++i) {
+      all.push_back({i});
+      whole.push_back({{i}, 0, std::vector<batch_set>(options.job.tables.size())});
+    }
     if (what.checkpoint == 0) {
-      std::vector<partition_id> all;
-      std::vector<shard_partition> whole;
-      for (std::uint32_t i = 0; i < options.job.partitions; ++i) {
-        all.push_back({i});
-        whole.push_back({{i}, 0, std::vector<batch_set>(options.job.tables.size())});
-      }
       table_store fresh{options.job, all, pool, options.functions, options.given};
       return loaded(what.load, fresh.pin(whole));
     }
-    std::vector<partition_id> all;
-    for (std::uint32_t i = 0; i < options.job.partitions; ++i)
-      all.push_back({i});
     self
       ->request(storage, storage_timeout, read_atom_v, what.checkpoint, options.job, std::move(all))
       .then([this, load = what.load](
               const std::vector<partition_image>& images) { loaded(load, images); },
             [this, load = what.load](const caf::error& why) {
-              decider->loaded(load, from_caf(why), now());
+              (void)decider->loaded(load, from_caf(why), now());
               send_report();
             });
   }
 
   void loaded(std::uint64_t load, const std::vector<partition_image>& images) {
-    loaded_values = flat_of(options.job, images, *pool);
-    is_mean_old = true;
     auto applied = images.front().applied.front();
     for (const auto& image : images)
       for (const auto& each : image.applied)
         applied.intersect(each);
-    decider->loaded(load, applied, now());
+    if (decider->loaded(load, applied, now())) {
+      loaded_values = flat_of(options.job, images, *pool);
+      is_mean_old = true;
+    }
     send_report();
   }
 
@@ -257,10 +258,7 @@ struct collector_shell {
   }
 
   void tick() {
-    collector_effects effects;
-    decider->tick(now(), effects);
-    for (auto& each : effects)
-      std::visit([this](auto& x) { run(x); }, each);
+    carry_out([this](collector_effects& effects) { decider->tick(now(), effects); });
     answer_wants();
     const bool serves = is_told && decider->serves(now());
     if (port.due() || std::exchange(served, serves) != serves)
@@ -294,7 +292,6 @@ struct collector_shell {
 
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
   std::map<worker_id, flat_copy> kept;
-  std::set<std::uint32_t> wanting; ///< Peers that wait for values to begin with.
   flat_copy loaded_values;
   flat_copy mean;
   bool is_mean_old = true;
@@ -318,9 +315,7 @@ collector_shell::handle::behavior_type run_collector(collector_shell::pointer se
     [&state](const desired_state& what) { state.reconcile(what); },
     [&state](tick_atom) { state.tick(); },
     [&state](deliver_atom) { state.lanes.room->deliver(); },
-    [&state](const failure& why) {
-      state.say(why.text);
-    }, // The peer fails, and with it the job.
+    [&state](const failure& why) { state.say(why.text); }, // The peer fails, and with it the job.
   };
 }
 

@@ -1,6 +1,7 @@
 #include "actors/roles/peer/peer_actor.hpp"
 
 #include "actors/detached.hpp"
+#include "actors/protocol/gossip/copy_cadence.hpp"
 #include "actors/protocol/gossip/mixer.hpp"
 #include "actors/roles/peer/copy_word.hpp"
 #include "actors/training/peer_copy.hpp"
@@ -21,14 +22,6 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds peer_tick{10};
-/// Time between two copies for the collector. Longer: a death costs more batches.
-constexpr std::chrono::milliseconds copy_interval{500};
-/// A peer spends at most a twentieth of its time on copies ...
-constexpr int copy_share = 20;
-/// Time between two questions for values to begin with.
-constexpr std::chrono::seconds start_interval{2};
-/// ... unless a death would cost too many batches.
-constexpr std::chrono::milliseconds copy_interval_max{800};
 /// Words under way between two neighbours; few are, as each waits for an answer.
 constexpr std::uint32_t peers_window = 16;
 
@@ -63,23 +56,16 @@ struct peer_shell : mixer_effects {
     from_peers.joined = [this](std::uint32_t peer) { note(peer, &side::is_heard, true); };
     from_peers.lost = [this](std::uint32_t peer) { note(peer, &side::is_heard, false); };
     from_peers.take = [this](parcel<peer_word>&& came) { hear(std::move(came)); };
-    copies.joined = [this](std::uint32_t) { ask_for_start(); };
+    copies.joined = [this](std::uint32_t) {
+      when.joined(now());
+      talk_to_collector();
+    };
     starts.take = [this](parcel<copy_word>&& came) { begin(came); };
   }
 
   time_point now() const { return now_of(*self); }
 
   // -- the beginning --
-
-  void ask_for_start() {
-    if (!copy) {
-      (void)copies.send({{copy_word::kind::wants, 0, options.self.incarnation.value}}, 0);
-      start_due = now() + start_interval; // The answer may be lost with its lane.
-    } else {
-      is_copy_old = true; // Another collector knows nothing of this peer.
-      copy_due = now();
-    }
-  }
 
   void begin(const parcel<copy_word>& came) {
     if (copy || came.head.what != copy_word::kind::start || came.tensors.size() != 2)
@@ -95,6 +81,7 @@ struct peer_shell : mixer_effects {
     if (!made)
       return say(made.error().text);
     copy.emplace(*std::move(made));
+    when.begun();
     mixing_with = make_mixer({.kind = options.how,
                               .self = options.self.index,
                               .neighbours = options.neighbours,
@@ -171,9 +158,9 @@ struct peer_shell : mixer_effects {
     applied.insert(push.step.batch);
     for (const auto& each : push.others)
       applied.insert(each.batch);
-    changed();
+    when.changed();
     if (!open.front().what.pull)
-      copy_due = now(); // Perhaps the last one: the job should not wait.
+      when.rests(now());
   }
 
   void answer() override {
@@ -265,7 +252,7 @@ struct peer_shell : mixer_effects {
     if (with.empty())
       return;
     copy->mix(with);
-    changed();
+    when.changed();
   }
   void keep_values(std::uint32_t peer, std::uint64_t clock) override {
     kept[{peer, clock}] = in_hand;
@@ -275,12 +262,12 @@ struct peer_shell : mixer_effects {
   }
   void halve(std::uint32_t peer) override {
     changes[peer] = copy->halve(in_hand);
-    changed();
+    when.changed();
   }
   void forget_change(std::uint32_t peer) override { changes.erase(peer); }
   void add_change() override {
     copy->add(in_hand);
-    changed();
+    when.changed();
   }
   void say(const std::string& line) override {
     if (options.log)
@@ -289,11 +276,15 @@ struct peer_shell : mixer_effects {
 
   // -- the collector --
 
-  void changed() { is_copy_old = true; }
+  void talk_to_collector() {
+    const copy_word wants{copy_word::kind::wants, 0, options.self.incarnation.value};
+    if (when.asks(now()) && copies.send({wants}, 0))
+      when.asked(now());
+    if (when.sends(now()) && copies.ready(0))
+      send_copy();
+  }
 
   void send_copy() {
-    if (!copy || !is_copy_old || applied.size() == 0 || now() < copy_due || !copies.ready(0))
-      return;
     const auto began = std::chrono::steady_clock::now();
     const auto whole = copy->whole();
     const auto batches = tensor_of(applied);
@@ -302,20 +293,14 @@ struct peer_shell : mixer_effects {
                                        {whole.state.values, whole.state.count},
                                        {batches.values, batches.count}}},
                                      0);
-    is_copy_old = !is_sent;
-    std::chrono::nanoseconds cost = std::chrono::steady_clock::now() - began;
-    if (!options.own_thread)
-      cost = {}; // Virtual time does not depend on the machine.
-    copy_due =
-      now()
-      + std::clamp<std::chrono::nanoseconds>(copy_share * cost, copy_interval, copy_interval_max);
+    const auto cost = std::chrono::steady_clock::now() - began;
+    if (is_sent) // Virtual time does not depend on the machine.
+      when.sent(now(), options.own_thread ? cost : std::chrono::nanoseconds{0});
   }
 
   void tick() {
     decide([this](mixer& with) { with.tick(now(), *this); });
-    if (!copy && now() >= start_due)
-      ask_for_start();
-    send_copy();
+    talk_to_collector();
     self->delayed_send(self, peer_tick, tick_atom_v);
   }
 
@@ -348,9 +333,7 @@ struct peer_shell : mixer_effects {
   parcel_tensor in_hand; ///< The values of the present word.
   std::map<std::pair<std::uint32_t, std::uint64_t>, parcel_tensor> kept; ///< Neighbour and clock.
   std::map<std::uint32_t, parcel_tensor> changes;                        ///< By neighbour.
-  bool is_copy_old = false; ///< The collector has an older one.
-  time_point copy_due{0};
-  time_point start_due{0};
+  copy_cadence when;
 
   static inline const char* name = "peer";
 };

@@ -98,7 +98,7 @@ TEST_CASE("a graph of gossip is printed with its spectral gap and its promises")
   };
   CHECK(text_of(neighbours::ring(), mixing::pairwise)
         == "learners   workers x4               => peers\n"
-           "peers      gossip, ring, pairwise, spectral gap 0.667  1 table, 40 floats, asp\n"
+           "peers      gossip, ring, pairwise, spectral gap 0.667  1 table, 40 floats\n"
            "exactly once: no   lost at one death: batches of the dead peer count partly\n"
            "simulate: yes   record and replay: no, peers keeps no order of pushes\n");
   CHECK(text_of(neighbours::torus(2, 2), mixing::each_step)
