@@ -14,18 +14,16 @@ namespace troupe {
 
 namespace of_gossip {
 
-/// Options that have no meaning, and why, behind "STORE is gossip, ".
+/// Options that have no meaning and no field of their own, and why, behind "STORE is gossip, ".
 struct refusal {
   std::string_view options;
   std::string_view why;
 };
 constexpr std::array refusals{
-  refusal{"--servers --replicas --shards --durability --apply-batch --verify-replicas --reads",
-          "whose values are in its workers"},
-  refusal{"--sync --staleness-lr", "whose workers mix as the graph says"},
+  refusal{"--staleness-lr", "whose workers mix as the graph says"},
   refusal{"--delta-pulls --push-memory --no-key-cache", "whose workers pull from themselves"},
-  refusal{"--pull-ahead --backup-workers", "whose workers compute on their newest values"},
-  refusal{"--workers-per-process --reduce-wait", "which has a process for each worker"},
+  refusal{"--pull-ahead", "whose workers compute on their newest values"},
+  refusal{"--workers-per-process", "which has a process for each worker"},
   refusal{"--compress", "whose gradients stay in their workers"},
   refusal{"--record --replay", "which keeps no order of pushes"},
 };
