@@ -20,9 +20,9 @@ struct refusal {
   std::string_view why;
 };
 constexpr std::array refusals{
-  refusal{"--staleness-lr", "whose workers mix as the graph says"},
+  refusal{"--sync --staleness-lr", "whose workers mix as the graph says"},
   refusal{"--delta-pulls --push-memory --no-key-cache", "whose workers pull from themselves"},
-  refusal{"--pull-ahead", "whose workers compute on their newest values"},
+  refusal{"--pull-ahead --backup-workers", "whose workers compute on their newest values"},
   refusal{"--workers-per-process", "which has a process for each worker"},
   refusal{"--compress", "whose gradients stay in their workers"},
   refusal{"--record --replay", "which keeps no order of pushes"},

@@ -56,6 +56,7 @@ void collector::write_if_due(time_point now, collector_effects& effects) {
   if (wanted_checkpoint_ <= begun_checkpoint_ || !serves(now))
     return;
   begun_checkpoint_ = wanted_checkpoint_;
+  is_final_ = applied_.size() >= options_.batches;
   effects.push_back(write_mean_effect{begun_checkpoint_});
 }
 
@@ -69,7 +70,7 @@ void collector::written(std::uint64_t checkpoint, const result<checkpoint_part>&
 }
 
 bool collector::copied(worker_id peer, incarnation_id incarnation, const batch_set& applied) {
-  if (replaced_.contains({peer, incarnation}))
+  if (is_final_ || replaced_.contains({peer, incarnation}))
     return false;
   auto& mine = copies_[peer];
   if (mine.renewed != 0 && mine.incarnation != incarnation)

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,6 +25,8 @@ namespace troupe {
 struct collector_options {
   /// Time after a restart in which peers send their copies, before the mean is used.
   std::chrono::milliseconds settle_time{1000};
+  /// Batches of the job. When all are in a checkpoint, the mean changes no more.
+  std::uint64_t batches = std::numeric_limits<std::uint64_t>::max();
   /// A copy leaves the mean when others were renewed this many times since, on average.
   std::uint64_t renewals_max = 30;
 };
@@ -62,7 +65,7 @@ public:
   bool loaded(std::uint64_t load, const result<batch_set>& what, time_point now);
   void written(std::uint64_t checkpoint, const result<checkpoint_part>& done);
   /// A peer sent its copy. Returns whether the copy is to be kept: it is not from an incarnation
-  /// that was replaced.
+  /// that was replaced, and the last checkpoint is not written yet.
   bool copied(worker_id peer, incarnation_id incarnation, const batch_set& applied);
   /// A peer can be reached, or no longer. Says if the graph of the living peers is cut by a death,
   /// once all have been there.
@@ -104,6 +107,7 @@ private:
   std::vector<clock_entry> workers_;
   std::uint64_t wanted_checkpoint_ = 0; ///< The newest one that was asked for.
   std::uint64_t begun_checkpoint_ = 0;  ///< The newest one whose writing has begun.
+  bool is_final_ = false;               ///< It has all batches of the job.
   checkpoint_part part_;
   std::uint64_t checkpoint_failed_ = 0;
   std::string checkpoint_failure_;

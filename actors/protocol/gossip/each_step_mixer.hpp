@@ -21,6 +21,7 @@ public:
 
   void asked(time_point now, mixer_effects& out) override;
   void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) override;
+  bool is_mixing() const override { return false; }
 
 private:
   struct kept_values {

@@ -135,6 +135,8 @@ public:
   std::uint64_t clock() const { return clock_; }
   /// Returns whether words go to and from the neighbour.
   bool is_met(std::uint32_t neighbour) const { return edges_[neighbour].is_met; }
+  /// Returns whether an exchange is open, which will change the values of this peer.
+  virtual bool is_mixing() const = 0;
   /// Returns the number of neighbours that are met.
   std::uint32_t living() const;
 

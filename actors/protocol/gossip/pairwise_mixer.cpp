@@ -12,12 +12,13 @@ pairwise_mixer::pairwise_mixer(mixer_setup setup) : mixer(std::move(setup)), edg
 
 void pairwise_mixer::asked(time_point /*now*/, mixer_effects& out) {
   assert(!due_);
+  is_idle_ = false;
   out.answer();
 }
 
-void pairwise_mixer::pushed(std::uint64_t batch, bool /*goes_on*/, time_point now,
-                            mixer_effects& out) {
+void pairwise_mixer::pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) {
   assert(!due_);
+  is_idle_ = !goes_on;
   out.step();
   due_ = batch;
   go_on(now, out);
@@ -80,7 +81,7 @@ result<void> pairwise_mixer::hear_ask(std::uint32_t neighbour, const peer_word& 
   const bool is_larger = setup().self > setup().neighbours[neighbour];
   if (own_ && own_->neighbour == neighbour && is_larger)
     own_.reset(); // The neighbour has asked, so it says busy.
-  if ((own_ || taken_ || due_) && !mutated(mutation::taken_answers)) {
+  if ((own_ || taken_ || due_ || is_idle_) && !mutated(mutation::taken_answers)) {
     out.send(neighbour, {.what = peer_word::kind::busy, .number = what.number});
     return {};
   }

@@ -12,7 +12,8 @@ namespace troupe {
 
 /// A peer takes part in one exchange at a time: it has asked, or it is taken. If two peers ask each
 /// other, the one with the larger number answers, and the other one says busy. An exchange that was
-/// accepted lasts as long as its values need, or until the neighbours part.
+/// accepted lasts as long as its values need, or until the neighbours part. A peer without work says
+/// busy, so that its copy is final at the end of the job.
 ///
 /// A change stays with its sender until the receiver has said done. It is sent again in the next
 /// meeting with the same incarnation, and dropped when another one is met.
@@ -22,6 +23,7 @@ public:
 
   void asked(time_point now, mixer_effects& out) override;
   void pushed(std::uint64_t batch, bool goes_on, time_point now, mixer_effects& out) override;
+  bool is_mixing() const override { return own_ || taken_; }
 
 private:
   struct edge_state {
@@ -61,6 +63,7 @@ private:
   std::optional<exchange> own_;      ///< Asked, and neither answered nor refused.
   std::optional<exchange> taken_;    ///< Answered, and no change came.
   std::optional<std::uint64_t> due_; ///< The batch whose exchange has to begin.
+  bool is_idle_ = true;              ///< The worker has no batch: the values stay as they are.
 };
 
 } // namespace troupe

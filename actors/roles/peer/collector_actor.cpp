@@ -37,7 +37,8 @@ struct collector_shell {
     options = std::move(how);
     lanes = std::move(carried);
     storage = std::move(files);
-    decider.emplace(options.self, options.graph);
+    decider.emplace(options.self, options.graph,
+                    collector_options{.batches = options.job.batches()});
     port.open(self, options.self, fingerprint(options.job), connect, options.address);
     begin_ports();
     self->delayed_send(self, collector_tick, tick_atom_v);
@@ -78,6 +79,8 @@ struct collector_shell {
     const auto batches = batches_of(what[2].raw());
     if (!fits || !batches)
       return; // Of another program; the handshake compares the jobs.
+    // Without credit the peer hears nothing, and sends its next copy later.
+    (void)starts.send({{copy_word::kind::taken}}, peer.value);
     if (!decider->copied(peer, incarnation, *batches))
       return;
     kept[peer] = {own(what[0]), own(what[1])};

@@ -13,6 +13,7 @@ struct copy_word {
     wants, ///< Peer: send the values to begin with.
     copy,  ///< Peer: values, optimiser state, applied batches.
     start, ///< Collector: values and optimiser state to begin with.
+    taken, ///< Collector: it has the copy.
   };
   kind what = kind::wants;
   std::uint32_t unused = 0;

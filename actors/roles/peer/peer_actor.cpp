@@ -60,7 +60,12 @@ struct peer_shell : mixer_effects {
       when.joined(now());
       talk_to_collector();
     };
-    starts.take = [this](parcel<copy_word>&& came) { begin(came); };
+    starts.take = [this](parcel<copy_word>&& came) {
+      if (came.head.what == copy_word::kind::taken)
+        when.taken(now());
+      else
+        begin(came);
+    };
   }
 
   time_point now() const { return now_of(*self); }
@@ -102,6 +107,10 @@ struct peer_shell : mixer_effects {
     event(*mixing_with);
     while (!open.empty() && !open.front().is_begun)
       take_open();
+    if (rests && !mixing_with->is_mixing()) {
+      rests = false;
+      when.rests();
+    }
   }
 
   // -- the worker --
@@ -159,8 +168,7 @@ struct peer_shell : mixer_effects {
     for (const auto& each : push.others)
       applied.insert(each.batch);
     when.changed();
-    if (!open.front().what.pull)
-      when.rests(now());
+    rests = !open.front().what.pull;
   }
 
   void answer() override {
@@ -285,7 +293,7 @@ struct peer_shell : mixer_effects {
   }
 
   void send_copy() {
-    const auto began = std::chrono::steady_clock::now();
+    const auto since = now();
     const auto whole = copy->whole();
     const auto batches = tensor_of(applied);
     const bool is_sent = copies.send({{copy_word::kind::copy, 0, options.self.incarnation.value},
@@ -293,9 +301,8 @@ struct peer_shell : mixer_effects {
                                        {whole.state.values, whole.state.count},
                                        {batches.values, batches.count}}},
                                      0);
-    const auto cost = std::chrono::steady_clock::now() - began;
-    if (is_sent) // Virtual time does not depend on the machine.
-      when.sent(now(), options.own_thread ? cost : std::chrono::nanoseconds{0});
+    if (is_sent)
+      when.sent(since);
   }
 
   void tick() {
@@ -334,6 +341,7 @@ struct peer_shell : mixer_effects {
   std::map<std::pair<std::uint32_t, std::uint64_t>, parcel_tensor> kept; ///< Neighbour and clock.
   std::map<std::uint32_t, parcel_tensor> changes;                        ///< By neighbour.
   copy_cadence when;
+  bool rests = false; ///< The worker has no batch, and an exchange may be open.
 
   static inline const char* name = "peer";
 };

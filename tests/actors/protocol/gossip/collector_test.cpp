@@ -287,4 +287,33 @@ TEST_CASE("a death that cuts the graph is told once, with its parts, and its end
   CHECK(joined(0).empty());
 }
 
+TEST_CASE("the mean changes no more when all batches are in a checkpoint") {
+  collector decider{self, *neighbour_graph::ring(peers), {.batches = 3}};
+  collector_effects effects;
+  decider.reconcile(wanted(1, true), 10s, effects);
+  REQUIRE(decider.loaded(std::get<load_values_effect>(effects.front()).load, batch_set{}, 10s));
+  CHECK(decider.copied({0}, {1}, batches({0, 1})));
+  effects.clear();
+  decider.reconcile(wanted(1, true, 0, 7), 11s, effects);
+  CHECK(effects.size() == 1);
+  CHECK(decider.copied({1}, {2}, batches({2})));
+  decider.reconcile(wanted(1, true, 0, 8), 12s, effects);
+  CHECK(effects.size() == 2);
+  CHECK_FALSE(decider.copied({0}, {1}, batches({0, 1})));
+}
+
+TEST_CASE("peers that want values get them when the mean may be used") {
+  test_collector one;
+  one.decider.wants({2});
+  CHECK(one.decider.to_start(one.now).empty());
+  one.begin(true);
+  CHECK(one.decider.to_start(one.now) == ids{{2}});
+  one.decider.wants({1});
+  one.decider.started({2});
+  CHECK(one.decider.to_start(one.now) == ids{{1}});
+  collector_effects effects;
+  one.decider.lost({1}, effects);
+  CHECK(one.decider.to_start(one.now).empty());
+}
+
 } // namespace troupe::collector_test

@@ -35,34 +35,40 @@ TEST_CASE("a copy is sent when it has changed, each 0.5 s") {
   CHECK_FALSE(when.sends(1s));
   when.changed();
   CHECK(when.sends(1s));
-  when.sent(1s, 1ms);
+  when.sent(1s);
+  when.taken(1001ms);
   CHECK_FALSE(when.sends(9s));
   when.changed();
   CHECK_FALSE(when.sends(1499ms));
   CHECK(when.sends(1500ms));
 }
 
-TEST_CASE("a large copy is sent less often, but after 0.8 s") {
+TEST_CASE("a copy that is long under way is sent less often, but after 5 s") {
   auto when = begun_at(1s);
-  when.sent(1s, 30ms);
+  when.sent(1s);
   when.changed();
-  CHECK_FALSE(when.sends(1599ms));
-  CHECK(when.sends(1600ms));
-  when.sent(2s, 1s);
+  CHECK_FALSE(when.sends(5999ms)); // The collector does not have it.
+  CHECK(when.sends(6s));           // Or did not say so.
+  when.taken(1100ms);
+  CHECK_FALSE(when.sends(2999ms));
+  CHECK(when.sends(3s));
+  when.sent(3s);
   when.changed();
-  CHECK_FALSE(when.sends(2799ms));
-  CHECK(when.sends(2800ms));
+  when.taken(4s);
+  CHECK_FALSE(when.sends(7999ms));
+  CHECK(when.sends(8s));
 }
 
 TEST_CASE("a copy is sent at once to a new collector, and when the worker rests") {
   auto when = begun_at(1s);
-  when.sent(1s, 1ms);
+  when.sent(1s);
   when.joined(1100ms);
   CHECK(when.sends(1100ms));
-  when.sent(1100ms, 1ms);
+  when.sent(1100ms);
   when.changed();
-  CHECK_FALSE(when.sends(1200ms));
-  when.rests(1200ms);
+  when.rests();
+  CHECK_FALSE(when.sends(1200ms)); // One at a time.
+  when.taken(1200ms);
   CHECK(when.sends(1200ms));
 }
 

@@ -141,6 +141,7 @@ TEST_CASE("a greeting that comes before the other lane joins is answered then") 
 
 TEST_CASE("a neighbour that lost a lane begins anew, though this peer noticed nothing") {
   peer_five five{mixing::pairwise};
+  five.ask();
   five.meet(0);
   CHECK(five.hear(0, greet(0, 8, 0)) == lines{"greet>0 clock 0 number 1 echo 8"});
   CHECK_FALSE(five.mix->is_met(0));
@@ -323,6 +324,7 @@ TEST_CASE("pairwise: an exchange, as the peer that asks") {
 
 TEST_CASE("pairwise: an exchange, as the peer that answers") {
   peer_five five{mixing::pairwise};
+  five.ask();
   five.meet(0);
   five.meet(1);
   CHECK(five.hear(0, word(kind::ask, 1)) == lines{"accept>0 1", "answer>0 1"});
@@ -363,6 +365,7 @@ TEST_CASE("pairwise: a worker waits for the open exchange, for at most 100 ms") 
 
 TEST_CASE("pairwise: a peer is taken until the change comes, and its worker goes on") {
   peer_five five{mixing::pairwise};
+  five.ask();
   five.meet(0);
   five.meet(1);
   five.hear(0, word(kind::ask, 1));
@@ -378,6 +381,7 @@ TEST_CASE("pairwise: a peer is taken until the change comes, and its worker goes
 
 TEST_CASE("pairwise: of two peers that ask each other the larger one answers") {
   peer_five five{mixing::pairwise};
+  five.ask();
   SUBCASE("this one is the larger one") {
     five.meet(0);
     CHECK(five.push() == lines{"step", "ask>0 1", "answer"});
@@ -414,6 +418,7 @@ TEST_CASE("pairwise: a change is sent again until it is done, to its incarnation
 
 TEST_CASE("pairwise: a change that comes again is added once, and done again") {
   peer_five five{mixing::pairwise};
+  five.ask();
   five.meet(0);
   five.hear(0, word(kind::ask, 4));
   CHECK(five.hear(0, word(kind::change, 4)) == lines{"add change", "done>0 4"});
@@ -423,6 +428,23 @@ TEST_CASE("pairwise: a change that comes again is added once, and done again") {
   five.hear(0, greet(0, 1, 1, 2));
   CHECK(five.hear(0, word(kind::ask, 4)) == lines{"accept>0 4", "answer>0 4"});
   CHECK(five.hear(0, word(kind::change, 4)) == lines{"add change", "done>0 4"});
+}
+
+TEST_CASE("pairwise: a peer without work says busy, once its own exchange has ended") {
+  peer_five five{mixing::pairwise};
+  five.meet(0);
+  five.meet(1);
+  CHECK(five.hear(0, word(kind::ask, 1)) == lines{"busy>0 1"}); // No batch yet.
+  five.ask();
+  const auto last = five.push(0, false);
+  CHECK(last.front() == "step");
+  CHECK(last.back() == "answer");
+  CHECK(five.mix->is_mixing());
+  const auto with = static_cast<std::uint32_t>(last.at(1).at(4) - '0');
+  five.hear(with, word(kind::accept, 1));
+  five.hear(with, word(kind::answer, 1));
+  CHECK_FALSE(five.mix->is_mixing());
+  CHECK(five.hear(1, word(kind::ask, 5)) == lines{"busy>1 5"});
 }
 
 TEST_CASE("pairwise: the neighbour is drawn by the batch, of those that are met") {
@@ -446,6 +468,7 @@ TEST_CASE("pairwise: the neighbour is drawn by the batch, of those that are met"
 
 TEST_CASE("pairwise: words that cannot be are refused") {
   peer_five five{mixing::pairwise};
+  five.ask();
   five.meet(1);
   five.hear(1, word(kind::ask, 3));
   const std::string says = "peer 8 sends ";

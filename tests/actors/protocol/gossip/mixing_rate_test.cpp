@@ -54,6 +54,8 @@ public:
     for (std::uint32_t i = 0; i < graph.size(); ++i)
       for (std::uint32_t j = 0; j < graph.neighbours_of[i].size(); ++j)
         mixers_[i]->joined(j, {}, *shells_[i]);
+    for (std::uint32_t i = 0; i < graph.size(); ++i)
+      mixers_[i]->asked({}, *shells_[i]);
     carry();
   }
 
