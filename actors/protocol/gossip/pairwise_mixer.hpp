@@ -12,8 +12,9 @@ namespace troupe {
 
 /// A peer takes part in one exchange at a time: it has asked, or it is taken. If two peers ask each
 /// other, the one with the larger number answers, and the other one says busy. An exchange that was
-/// accepted lasts as long as its values need, or until the neighbours part. A peer without work says
-/// busy, so that its copy is final at the end of the job.
+/// accepted lasts as long as its values need, or until the neighbours part.
+///
+/// A peer without work says busy, so that its copy is final at the end of the job.
 ///
 /// A change stays with its sender until the receiver has said done. It is sent again in the next
 /// meeting with the same incarnation, and dropped when another one is met.
