@@ -269,8 +269,14 @@ class Run:
 
     def kill(self, role, index):
         """Sends SIGKILL to a process; returns False if it does not run."""
-        pid = self.processes().get((role, index))
-        return pid is not None and send(pid, signal.SIGKILL)
+        return self.kill_together([(role, index)])
+
+    def kill_together(self, members):
+        """Sends SIGKILL to processes, one right after the other; returns False if one of them does
+        not run."""
+        running = self.processes()
+        pids = [running.get(each) for each in members]
+        return None not in pids and all([send(pid, signal.SIGKILL) for pid in pids])
 
     def signal(self, number):
         self.launcher.send_signal(number)

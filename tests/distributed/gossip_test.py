@@ -50,8 +50,7 @@ class Gossip(cluster.ClusterTest):
         run.await_epoch(0.2, within=40)
         for together in deaths:
             begun = len(run.told("member_rejoined"))
-            for who in together:
-                self.assertTrue(run.kill(*who), who)
+            self.assertTrue(run.kill_together(together), together)
             run.await_event("member_rejoined", count=begun + len(together))
         self.assertEqual(run.wait(), 0)
         self.assert_recovered(run, *(who for together in deaths for who in together))
