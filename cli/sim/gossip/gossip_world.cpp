@@ -46,8 +46,8 @@ const std::vector<minimum<gossip_tally>> gossip_world::minima{
 gossip_world::gossip_world(std::uint64_t seed, bool no_faults, trace_function trace)
     : world(seed, no_faults, std::move(trace)),
       how_(chance(0.5) ? mixing::each_step : mixing::pairwise), graph_(make_graph()),
-      kill_rate_(intensity(2.0)), break_rate_(intensity(12.0)), pause_rate_(intensity(3.0)),
-      renew_rate_(intensity(6.0)), idle_rate_(intensity(0.15)), connect_failure_(intensity(0.5)),
+      kill_rate_(intensity(2.0)), break_rate_(intensity(16.0)), pause_rate_(intensity(5.0)),
+      renew_rate_(intensity(8.0)), idle_rate_(intensity(0.15)), connect_failure_(intensity(0.5)),
       delay_us_max_(pick(200, chance(0.6) ? 2000 : 40'000)), seed_(seed), is_dead_(1),
       is_broken_(1), lowest_(0), highest_(0) {
   for (std::uint32_t i = 0; i < graph_.size(); ++i) {
