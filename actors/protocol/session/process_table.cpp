@@ -53,7 +53,7 @@ void process_table::add(const process_plan& what, time_point now) {
   assert(may_add(what.who));
   process fresh{what, restart_rules{what.on_death, pauses_}};
   if (const auto known = processes_.find(what.who); known != processes_.end())
-    std::tie(fresh.rules, fresh.has_run) = std::tie(known->second.rules, known->second.has_run);
+    std::tie(fresh.rules, fresh.ran) = std::tie(known->second.rules, known->second.ran);
   fresh.start_at = now;
   processes_.insert_or_assign(what.who, std::move(fresh));
 }
@@ -77,9 +77,10 @@ std::vector<process_name> process_table::take_due(time_point now) {
 void process_table::started(process_name who, incarnation_id incarnation, time_point now) {
   auto& what = processes_.at(who);
   assert(!what.runs);
-  what.runs = what.has_run = true;
+  what.runs = true;
   what.starts = false;
   what.incarnation = incarnation;
+  what.ran.insert(incarnation);
   what.killed_at.reset();
   what.rules.started(now);
 }
@@ -103,8 +104,7 @@ void process_table::remove(process_name who) {
 
 bool process_table::ran_as(const member_id& who) const {
   const auto found = processes_.find(process_of(who));
-  return found != processes_.end() && found->second.has_run
-         && found->second.incarnation == who.incarnation;
+  return found != processes_.end() && found->second.ran.contains(who.incarnation);
 }
 
 void process_table::told(const process_word& what) {

@@ -70,8 +70,8 @@ public:
   /// Takes out a process that does not run.
   void remove(process_name who);
   /// Returns whether the process ever ran.
-  bool has_run(process_name who) const { return processes_.at(who).has_run; }
-  /// Returns whether the member is the last incarnation of a process of this host.
+  bool has_run(process_name who) const { return !processes_.at(who).ran.empty(); }
+  /// Returns whether the member is an incarnation of a process of this host, also an earlier one.
   bool ran_as(const member_id& who) const;
   void told(const process_word& what);
   /// Takes note that the process is being killed on purpose. Errors: invalid_argument if it does
@@ -102,9 +102,9 @@ private:
     process_plan plan;
     restart_rules rules;
     bool runs = false;
-    bool has_run = false;
     bool starts = false; ///< take_due() returned it, and the result is not known yet.
     incarnation_id incarnation{};
+    std::set<incarnation_id> ran{}; ///< All incarnations so far.
     std::optional<time_point> killed_at{};
     std::optional<time_point> start_at{};
     std::optional<process_word> said{}; ///< Why it ends.

@@ -155,7 +155,7 @@ void session::follow_servers(const job_status& job) {
     if (who.role != role::server || !wanted.contains(who.index) || elsewhere.contains(who.index)
         || !processes_.may_add(who))
       continue;
-    // The job may not miss the last one of this host yet.
+    // The job may not miss an end here yet, nor know of the lives after it.
     if (status.member.incarnation != incarnation_id{} && !processes_.ran_as(status.member)) {
       elsewhere.insert(who.index);
     } else if (options_.added_server && !mutated(mutation::added_not_started)) {

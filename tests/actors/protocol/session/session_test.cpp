@@ -389,6 +389,32 @@ TEST_CASE("a server that dies while it is drained starts when it is added before
   CHECK(f.follow().started == std::vector<process_name>{{role::server, 1}});
 }
 
+TEST_CASE("a drained server starts when it is added while the job lists an earlier life of it") {
+  fixture f{with_processes()};
+  f.look();
+  auto& job = f.news.desired_state;
+  job.servers = {{0}, {1}};
+  member_status one;
+  one.member = {role::server, 1, {3}}; // Its later lives end before they join the job.
+  job.members = {one};
+  f.follow(job_phase::training);
+  const std::vector<process_name> again{{role::server, 1}};
+  f.die({role::server, 1});
+  CHECK(f.look(1s).started == again);
+  for (const bool can_start : {true, false, true}) {
+    CAPTURE(can_start);
+    if (!f.start_fails)
+      f.die({role::server, 1});
+    job.draining = {{1}};
+    CHECK(f.follow().started.empty());
+    job.draining.clear();
+    f.start_fails.reset();
+    if (!can_start)
+      f.start_fails = failure{errc::io_failed, "no memory"};
+    CHECK(f.follow().started == again);
+  }
+}
+
 TEST_CASE("a server that was given up is not started again while the job still has it") {
   for (const bool is_hopeless : {false, true}) {
     CAPTURE(is_hopeless);
