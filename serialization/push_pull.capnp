@@ -40,6 +40,7 @@ struct Step {
   generation @2 :UInt64;
   batch @3 :UInt64;
   clock @4 :UInt64;
+  isPartial @5 :Bool;
 }
 
 struct Failure {

@@ -57,6 +57,10 @@ struct step_header {
   generation_id generation;
   batch_id batch; ///< Identity of a push. A bsp pull names its clock by it: bsp_clock(batch).
   std::uint64_t clock = 0; ///< The worker's step count, which ssp compares.
+  /// Of a push: it has the tables of a later part of the worker's line, and ends no clock. The push
+  /// of the line's first part is not partial. It comes when the partial ones are acknowledged, and
+  /// ends the clock.
+  bool is_partial = false;
 
   bool operator==(const step_header&) const = default;
 };

@@ -23,7 +23,7 @@
 namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
-constexpr std::uint32_t protocol_version = 10;
+constexpr std::uint32_t protocol_version = 11;
 /// Grows whenever an older program would misread a job's file. Files from version 1 on are read.
 constexpr std::uint32_t job_format_version = 2;
 

@@ -207,6 +207,7 @@ void write(const step_header& from, schema::Step::Builder to) {
   to.setGeneration(from.generation.value);
   to.setBatch(from.batch.value);
   to.setClock(from.clock);
+  to.setIsPartial(from.is_partial);
 }
 
 step_header read(schema::Step::Reader from) {
@@ -214,7 +215,8 @@ step_header read(schema::Step::Reader from) {
           .incarnation = {from.getIncarnation()},
           .generation = {from.getGeneration()},
           .batch = {from.getBatch()},
-          .clock = from.getClock()};
+          .clock = from.getClock(),
+          .is_partial = from.getIsPartial()};
 }
 
 void write(const push_request& from, std::span<const key_use> keys, schema::PushRequest::Builder to,

@@ -126,6 +126,7 @@ enum class mutation : std::uint8_t {
   answered_too_soon,
   sum_of_marked_taken,
   sum_marked_as_one,
+  clock_ended_by_first_part,
   // session/session.cpp
   death_unreported,
   one_of_process_reported,
@@ -177,6 +178,8 @@ enum class mutation : std::uint8_t {
   stage_doubles,
   stage_renames,
   stage_reorders,
+  // cli/sim/job_lines.cpp
+  partial_push_done_early,
   // cli/sim/chain_clients.cpp
   silence_shorter_than_lease,
   silence_after_restart,
@@ -324,6 +327,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
   mutation_entry{mutation::sum_of_marked_taken, "sum_of_marked_taken", {}, mutation_world::job},
   mutation_entry{mutation::sum_marked_as_one, "sum_marked_as_one", {}, mutation_world::job},
+  mutation_entry{
+    mutation::clock_ended_by_first_part, "clock_ended_by_first_part", {}, mutation_world::job},
   mutation_entry{mutation::death_unreported, "death_unreported", {}, mutation_world::job},
   mutation_entry{
     mutation::one_of_process_reported, "one_of_process_reported", {}, mutation_world::job},
@@ -367,6 +372,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::stage_doubles, "stage_doubles", {}, mutation_world::job},
   mutation_entry{mutation::stage_renames, "stage_renames", {}, mutation_world::job},
   mutation_entry{mutation::stage_reorders, "stage_reorders", {}, mutation_world::job},
+  mutation_entry{
+    mutation::partial_push_done_early, "partial_push_done_early", {}, mutation_world::job},
   mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
   mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
   mutation_entry{mutation::late_keeps_lease, "late_keeps_lease"},

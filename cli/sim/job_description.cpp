@@ -62,6 +62,13 @@ std::string job_world::describe() const {
     for (const auto& line : each->values_of.waits())
       all += "\n    " + line;
   }
+  for (const auto& [index, part] : parts_) {
+    all += "\n  part " + text(part->table.value) + " of " + full_name(part->of) + ": phase "
+           + text(static_cast<std::uint64_t>(part->does)) + " of batch "
+           + text(part->step.batch.value) + " at clock " + text(part->step.clock);
+    for (const auto& line : part->values_of.waits())
+      all += "\n    " + line;
+  }
   return all;
 }
 

@@ -72,6 +72,17 @@ job_options draw_job(std::mt19937_64& random, bool no_faults) {
   return what;
 }
 
+void make_lines(job_options& what, std::uint32_t parts) {
+  auto& tables = what.job.tables;
+  if (tables.front().sync.traits().clock_updates)
+    return;
+  what.line_parts = parts;
+  for (std::uint32_t i = 1; i < parts; ++i) {
+    tables.push_back(tables.front());
+    tables.back().name += std::to_string(i);
+  }
+}
+
 /// Returns the options of real jobs with shorter times, so that more happens in a history.
 coordinator_options coordinator_options_of(const job_options& what, bool resume) {
   using namespace std::chrono_literals;

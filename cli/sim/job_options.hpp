@@ -23,6 +23,9 @@ inline constexpr auto simulated_modes = [] {
   return made;
 }();
 
+/// The most parts of a line.
+inline constexpr std::uint32_t line_parts_max = 3;
+
 struct job_options {
   job_spec job;
   std::uint32_t slow_workers = 0;  ///< Watched by a detector 20 times as hasty as others.
@@ -37,12 +40,16 @@ struct job_options {
   bool has_stage = false;                    ///< A stage stands before the reducer.
   std::optional<fault_rates> stage_faults{}; ///< Of that stage; nullopt: it passes all on.
   std::uint64_t window_bytes = 0;            ///< See request_window_options.
-  std::size_t apply_batch = 1;               ///< Pushes that a server applies in one pass.
-  bool resume = false; ///< At the end of the faults all processes die; the job is resumed.
+  std::uint32_t line_parts = 1; ///< Parts of each worker's line, which have a table each.
+  std::size_t apply_batch = 1;  ///< Pushes that a server applies in one pass.
+  bool resume = false;          ///< At the end of the faults all processes die; the job is resumed.
 };
 
 /// Draws the options. `no_faults`: the processes do not all die at once.
 job_options draw_job(std::mt19937_64& random, bool no_faults);
+
+/// Makes each worker the first part of a line, and gives each part a table. Does nothing in bsp.
+void make_lines(job_options& what, std::uint32_t parts);
 
 coordinator_options coordinator_options_of(const job_options& what, bool resume);
 

@@ -54,11 +54,15 @@ void job_world::forward(worker_process& by, sum_effect& effect) {
 }
 
 void job_world::answered(worker_process& by, request_token token) {
+  if (auto* const part = find_part(by.id))
+    return answered(*part, token);
   if (auto* const responder = take_responder(by, token))
     answered(*responder, token);
 }
 
 void job_world::failed(worker_process& by, request_token token, const failure& why) {
+  if (auto* const part = find_part(by.id))
+    return failed(*part, token, why);
   if (auto* const responder = take_responder(by, token))
     failed(*responder, token, why);
 }
@@ -84,6 +88,8 @@ job_world::worker_process& job_world::process_of(const worker& one) {
 }
 
 job_world::worker_process* job_world::find_worker_process(const member_id& who) {
+  if (who.role == role::actor)
+    return find_part(who);
   const auto found = worker_processes_.find(who.index / options_.workers_per_process);
   return found != worker_processes_.end() && found->second->id == who ? found->second.get()
                                                                       : nullptr;

@@ -61,11 +61,11 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, host_eff
   hear_work(by.id);
   const auto& open = at.requests.at(effect.push);
   tally_.repeated += effect.push_reply.duplicate ? 1 : 0;
-  for (const auto& step : open.asked.what->push->steps()) {
-    require(at.has(step.batch), "acknowledged: a push is not applied");
+  for (const batch_id mark : marks_of(job(), *open.asked.what->push)) {
+    require(at.has(job(), mark), "acknowledged: a push is not applied");
     const auto shard = at.host.shard();
     if (at.host.generation() == persisted_.chains[shard.value].active.generation)
-      acknowledged_[shard].insert(step.batch);
+      acknowledged_[shard].insert(mark);
   }
 }
 
@@ -108,7 +108,7 @@ void job_world::run(server& by, hosted& at, step_effect& effect, host_effects& m
   if (effect.is_gathered)
     at.gathered.push_back({std::move(effect.pushes.front()), at.host.state()->version() + 1});
   else
-    at.values.apply(effect.pushes);
+    at.values.apply(job(), effect.pushes);
   at.host.applied(local(by), more);
   ++tally_.applied;
   if (!effect.is_gathered)
@@ -118,7 +118,7 @@ void job_world::run(server& by, hosted& at, step_effect& effect, host_effects& m
 void job_world::run(server&, hosted& at, apply_gathered_effect&, host_effects&) {
   tally_.gathered += at.gathered.size() > 1 ? 1 : 0;
   for (const auto& [push, version] : std::exchange(at.gathered, {})) {
-    at.values.apply({push});
+    at.values.apply(job(), {push});
     check_applied(at, version);
   }
 }

@@ -101,7 +101,7 @@ void job_world::fill(server& by, hosted& at, const load_effect& effect) {
     tally_.starts_over += persisted_.term > 1 || generation.value > 0 ? 1 : 0;
     value_image fresh;
     for (const auto partition : effect.partitions)
-      fresh.partitions.push_back({partition, 0, {batch_set{}}});
+      fresh.partitions.push_back({partition, 0, std::vector<batch_set>(job().tables.size())});
     loaded(mine, here, effect.load, std::move(fresh));
   });
 }

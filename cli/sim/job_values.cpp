@@ -7,29 +7,37 @@
 
 namespace troupe::sim {
 
-void value_image::apply(const std::vector<std::shared_ptr<const push_request>>& pushes) {
+std::vector<batch_id> marks_of(const job_spec& job, const push_request& push) {
+  std::vector<batch_id> all;
+  for (const step_header& step : push.steps())
+    for (const table_id table : push.tables)
+      all.push_back(mark_of(job, step.batch, table));
+  return all;
+}
+
+void value_image::apply(const job_spec& job,
+                        const std::vector<std::shared_ptr<const push_request>>& pushes) {
   std::uint64_t brought = 0;
   for (const auto& push : pushes)
     brought += static_cast<std::uint64_t>(push->gradient_norm);
   std::uint64_t expected = 0;
-  const auto mark = [&](const step_header& step) {
-    if (!applied.insert(step.batch))
-      throw violation("exactly once: batch " + std::to_string(step.batch.value)
-                      + " is applied twice");
-    expected += static_cast<std::uint64_t>(gradient_of(step.batch));
-    digest = (digest ^ (step.batch.value + 1)) * 0x100000001b3ull;
-  };
   for (const auto& push : pushes)
-    std::ranges::for_each(push->steps(), mark);
+    for (const batch_id mark : marks_of(job, *push)) {
+      if (!applied.insert(mark))
+        throw violation("exactly once: batch " + std::to_string(mark.value / job.tables.size())
+                        + " is applied twice");
+      expected += static_cast<std::uint64_t>(gradient_of(mark));
+      digest = (digest ^ (mark.value + 1)) * 0x100000001b3ull;
+    }
   require(brought == expected, "sums: an entry brings other gradients than those of its batches");
   sum += brought;
 }
 
 bool value_image::adds_up() const {
   std::uint64_t expected = 0;
-  for (std::uint64_t batch = 0; batch < applied.end().value; ++batch)
-    if (applied.contains({batch}))
-      expected += static_cast<std::uint64_t>(gradient_of({batch}));
+  for (std::uint64_t mark = 0; mark < applied.end().value; ++mark)
+    if (applied.contains({mark}))
+      expected += static_cast<std::uint64_t>(gradient_of({mark}));
   return expected == sum;
 }
 
@@ -57,13 +65,16 @@ value_image replayed(const job_spec& job, value_image base, const std::vector<lo
   shard state{job, {}, base.partitions};
   for (const auto& entry : log) {
     auto header = header_of(entry);
-    if (std::ranges::all_of(header.steps,
-                            [&](const auto& step) { return base.applied.contains(step.batch); }))
+    const auto is_in_base = [&](const auto& push) {
+      return std::ranges::all_of(marks_of(job, *push),
+                                 [&](batch_id mark) { return base.applied.contains(mark); });
+    };
+    if (std::ranges::all_of(entry.pushes, is_in_base))
       continue;
     shard_effects effects;
     state.append(std::move(header));
     state.commit(effects);
-    base.apply(entry.pushes);
+    base.apply(job, entry.pushes);
     state.applied(effects);
   }
   base.partitions = state.partitions();

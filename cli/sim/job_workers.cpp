@@ -19,16 +19,21 @@ constexpr double slow_share = 0.03;
 
 // -- control path -------------------------------------------------------------------------------
 
+/// Lets the links and the router of a process notice the time.
+void job_world::tick(worker_process& by) {
+  for (auto& [index, link] : by.links)
+    decide(by, index, [&](request_window& window, window_effects& effects) {
+      window.expire(local(by), effects);
+    });
+  fail_late_parts(by);
+  router_effects effects;
+  by.values_of.tick(local(by), effects);
+  carry_out(by, effects);
+}
+
 void job_world::act(worker& by) {
   auto& home = process_of(by);
-  for (auto& [index, link] : home.links)
-    decide(home, index, [&](request_window& window, window_effects& effects) {
-      window.expire(local(home), effects);
-    });
-  fail_late_parts(home);
-  router_effects effects;
-  home.values_of.tick(local(by), effects);
-  carry_out(home, effects);
+  tick(home);
   if (home.stage)
     guard(home, [&](guard_effects& more) { home.stage->tick(local(home), more); });
   if (home.reduces)
@@ -57,11 +62,15 @@ void job_world::reconcile(worker& by, const desired_state& what) {
   if (what.stop)
     return end(by.id, what.failed);
   const auto& mine = std::get<desired_worker>(what.body);
-  if (mine.view.config > by.view_config) {
-    by.view_config = mine.view.config;
-    router_effects effects;
-    process_of(by).values_of.set_view(mine.view, local(by), effects);
-    carry_out(process_of(by), effects);
+  if (mine.view.config > by.known_view.config) {
+    by.known_view = mine.view;
+    std::vector<worker_process*> homes{&process_of(by)};
+    std::ranges::copy(parts_of(by), std::back_inserter(homes));
+    for (auto* const home : homes) {
+      router_effects effects;
+      home->values_of.set_view(mine.view, local(*home), effects);
+      carry_out(*home, effects);
+    }
   }
   by.admitted = mine.admitted;
   by.steps.reconcile(mine);
@@ -76,49 +85,65 @@ void job_world::advance(worker& by) {
   while (const auto step = by.steps.next_pull())
     ask(by, {}, step);
   while (const auto step = by.steps.next_compute())
-    by.to_compute.push_back(step->number);
+    by.to_compute.push_back(*step);
   if (by.computes || by.to_compute.empty())
     return;
   by.computes = true;
   by.counters.wait_us += static_cast<std::uint64_t>((local(by) - by.idle_since) / 1us);
   const auto time =
     std::chrono::microseconds{by.step_ms * static_cast<std::int64_t>(pick(500, 1500))};
-  const auto number = by.to_compute.front();
+  const auto step = by.to_compute.front();
   by.to_compute.pop_front();
-  when_awake(by.id, now_ + time,
-             [this, who = by.id, number] { computed(*find_worker(who), number); });
+  if (has_lines())
+    return begin_line(by, step, time);
+  when_awake(by.id, now_ + time, [this, who = by.id, step] { computed(*find_worker(who), step); });
 }
 
-void job_world::computed(worker& by, std::uint64_t number) {
+void job_world::computed(worker& by, const training_step& what) {
   by.computes = false;
   by.idle_since = local(by);
   ++by.counters.batches_computed;
   ++by.counters.samples_computed;
-  if (const auto step = by.steps.computed(number)) {
-    if (by.made_in != step->generation)
-      by.made.clear();
-    by.made_in = step->generation;
-    by.made.push_back({step->clock, step->batch, now_});
+  if (const auto step = by.steps.computed(what.number)) {
+    note_push(by, header_of(by, *step), {0});
     ask(by, *step, by.steps.next_pull_with(*step));
+  } else {
+    forget_pushes(by, what.batch);
   }
   advance(by);
+}
+
+/// Remembers for the checks that a part of the worker's line pushes.
+void job_world::note_push(worker& by, const step_header& step, table_id table) {
+  if (step.generation < by.made_in)
+    return;
+  if (by.made_in != step.generation)
+    by.made.clear();
+  by.made_in = step.generation;
+  by.made.push_back({step.clock, step.batch, table, now_});
+}
+
+/// Forgets the pushes of a batch that the worker gives up: no reader waits for them.
+void job_world::forget_pushes(worker& by, batch_id batch) {
+  std::erase_if(by.made, [&](const auto& push) { return push.batch == batch; });
+}
+
+step_header job_world::header_of(const worker& by, const training_step& step) {
+  return {{by.id.index}, by.id.incarnation, step.generation, step.batch, step.clock};
 }
 
 /// Sends one request: the push of a step, the pull for another one, or both.
 void job_world::ask(worker& by, std::optional<training_step> done,
                     std::optional<training_step> next) {
-  const auto header = [&](const training_step& step) {
-    return step_header{{by.id.index}, by.id.incarnation, step.generation, step.batch, step.clock};
-  };
   request what;
   if (done)
-    what.push = push_request{.step = header(*done),
+    what.push = push_request{.step = header_of(by, *done),
                              .tables = {{0}},
-                             .gradient_norm = gradient_of(done->batch),
+                             .gradient_norm = gradient_of(mark_of(job(), done->batch, {0})),
                              .pieces = {}};
   if (next)
     what.pull =
-      pull_request{.step = header(*next), .ranges = {{{0}, 0, job().tables.front().size()}}};
+      pull_request{.step = header_of(by, *next), .ranges = {{{0}, 0, job().tables.front().size()}}};
   auto& home = process_of(by);
   const request_token token{home.next_token++};
   by.requests.emplace(token, worker::open_request{done, next});
@@ -144,7 +169,7 @@ void job_world::failed(worker& by, request_token token, const failure& why) {
     by.steps.pull_failed(open.next->number); // The next tick or desired state tries again.
   if (open.done) { // Its worker computes it again, at a later clock, if it still holds the batch.
     by.steps.not_applied(*open.done);
-    std::erase_if(by.made, [&](const auto& push) { return push.batch == open.done->batch; });
+    forget_pushes(by, open.done->batch);
   }
   if (reaction_to(why.code) == reaction::stop) {
     by.failed = why;
@@ -304,6 +329,8 @@ void job_world::settle(worker_process& by, const part_in_flight& asked, outcome 
   else if (!part.has_failed)
     by.values_of.failed(part.part, part.attempt, std::get<failure>(what), local(by), effects);
   carry_out(by, effects);
+  if (by.id.role == role::actor)
+    return;
   for (const auto index : group_of(by.id.index))
     if (const auto one = workers_.find(index); one != workers_.end())
       advance(*one->second);

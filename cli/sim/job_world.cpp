@@ -14,6 +14,8 @@ constexpr std::uint64_t jobs_per_stop = 8;
 constexpr time_point stop_interval = 50ms;
 /// In one of this number of jobs a process ends again and again.
 constexpr std::uint64_t jobs_per_crash = 6;
+/// In one of this number of jobs workers have lines, unless it is bsp.
+constexpr std::uint64_t jobs_per_line = 5;
 /// Share of jobs of which a process hangs, and of the coordinator among such processes.
 constexpr double hanging_jobs = 0.08, hanging_coordinators = 0.2;
 /// Time after which other hosts start a process again that was told to end.
@@ -73,6 +75,10 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"histories with stages", &job_tally::staged, 0.2},
   {"faults of stages", &job_tally::stage_faults, 1},
   {"pushes gathered", &job_tally::gathered, 0.5, has_single_pushes},
+  {"histories with lines", &job_tally::lines, 0.15, has_single_pushes},
+  {"parts killed", &job_tally::part_kills, 0.4, has_single_pushes},
+  {"partial pushes", &job_tally::partial_pushes, 40, has_single_pushes},
+  {"batches begun anew", &job_tally::attempts_again, 0.05, has_single_pushes},
   {"jobs stopped", &job_tally::stops, 0.01, has_single_pushes},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, has_single_pushes},
 };
@@ -80,6 +86,9 @@ const std::vector<minimum<job_tally>> job_world::minima{
 job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
     : world(seed, no_faults, std::move(trace)), options_(draw_job(random_, no_faults)) {
   options_.apply_batch = seed % 3 == 0 ? 4 : 1;
+  // By the seed and not by a draw, so that all other histories stay as they were.
+  if (seed % jobs_per_line == 2)
+    make_lines(options_, seed / jobs_per_line % 2 == 0 ? 2 : line_parts_max);
   fingerprint_ = fingerprint(job());
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
@@ -112,9 +121,10 @@ job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
   for (const auto& who : first_processes())
     if (chance(share_here))
       here_.insert(who);
-  // By the seed and not by a draw, so that all other histories stay as they were.
   if (!no_faults && seed % jobs_per_crash == 3)
     draw_crashes();
+  if (has_lines())
+    part_kill_rate_ = intensity(3.0);
 }
 
 job_world::~job_world() = default;
@@ -122,6 +132,7 @@ job_world::~job_world() = default;
 void job_world::run() {
   tally_.reduced = options_.workers_per_process > 1 ? 1 : 0;
   tally_.staged = options_.has_stage ? 1 : 0;
+  tally_.lines = has_lines() ? 1 : 0;
   start_launcher();
   if (hang_at_)
     at(*hang_at_, [this] { hang_someone(); });
@@ -272,6 +283,8 @@ void job_world::start_worker(const worker_process& home, std::uint32_t index) {
   if (is_traced())
     note(full_name(fresh->id) + " starts");
   every(fresh->id, 20ms, [this, who = fresh->id] { act(*find_worker(who)); });
+  for (std::uint32_t i = 1; i < options_.line_parts; ++i)
+    start_part(index, {i});
   send_report(*fresh);
 }
 
@@ -384,6 +397,8 @@ void job_world::inject_faults() {
     ++tally_.coordinator_kills;
     kill_coordinator();
   }
+  if (!parts_.empty() && chance(part_kill_rate_ * seconds))
+    kill_part();
   if (chance(pause_rate_ * seconds))
     pause_someone();
   if (chance(cut_rate_ * seconds))
@@ -465,6 +480,7 @@ void job_world::everything_dies() {
   servers_.clear();
   workers_.clear();
   worker_processes_.clear();
+  parts_.clear();
   commands_.clear();
   persisted_.servers.clear();
   persisted_.draining.clear();

@@ -51,6 +51,7 @@ struct job_tally {
   std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0,
                 gathered = 0;
   std::uint64_t staged = 0, stage_faults = 0;
+  std::uint64_t lines = 0, part_kills = 0, partial_pushes = 0, attempts_again = 0;
   std::uint64_t stops = 0; ///< Jobs that wrote their last checkpoint at the user's request.
 };
 
@@ -84,6 +85,7 @@ private:
   struct server;
   struct worker;
   struct worker_process;
+  struct later_part;
   struct controller;
   struct launcher;
   struct kept_base;
@@ -224,10 +226,14 @@ private:
 
   // -- job_workers.cpp: worker_actor, router_actor and links --
   void act(worker& by);
+  void tick(worker_process& by);
   void reconcile(worker& by, const desired_state& what);
   void advance(worker& by);
   void ask(worker& by, std::optional<training_step> done, std::optional<training_step> next);
-  void computed(worker& by, std::uint64_t step);
+  void computed(worker& by, const training_step& what);
+  static step_header header_of(const worker& by, const training_step& step);
+  void note_push(worker& by, const step_header& step, table_id table);
+  static void forget_pushes(worker& by, batch_id batch);
   void answered(worker& by, request_token token);
   void failed(worker& by, request_token token, const failure& why);
   void carry_out(worker_process& by, router_effects& effects);
@@ -248,6 +254,21 @@ private:
   void over_link(const member_id& process, std::uint32_t index, bool to_server,
                  std::function<void()> arrive);
   void break_link(worker_process& by, std::uint32_t index);
+
+  // -- job_lines.cpp: lines of parts, whose first part is the worker --
+  bool has_lines() const { return options_.line_parts > 1; }
+  later_part* find_part(const member_id& who);
+  /// Returns the later parts of the worker's line that are alive.
+  std::vector<later_part*> parts_of(const worker& by);
+  void start_part(std::uint32_t worker, table_id table);
+  void kill_part();
+  void begin_line(worker& by, const training_step& what, time_point time);
+  void begin_attempt(worker& by);
+  void go_on(worker& by);
+  void end_line(worker& by);
+  void act(later_part& by);
+  void answered(later_part& by, request_token token);
+  void failed(later_part& by, request_token token, const failure& why);
 
   // -- job_stages.cpp: a stage before the reducer --
   void ask(worker_process& by, const member_id& responder, request_token token, request what);
@@ -347,7 +368,8 @@ private:
   std::uint64_t fingerprint_ = 0;
   std::uint64_t incarnations_ = 100;
   double worker_kill_rate_, server_kill_rate_, coordinator_kill_rate_, pause_rate_, cut_rate_,
-    resize_rate_, slow_disk_, part_failure_, unreadable_, slow_store_, link_breaks_, wiped_;
+    resize_rate_, part_kill_rate_ = 0, slow_disk_, part_failure_, unreadable_, slow_store_,
+                  link_breaks_, wiped_;
   double connections_seen_; ///< Chance that the coordinator notices the end of one.
   double start_failure_;
   double full_log_; ///< Chance that a server refuses a push, as it holds too many entries.
@@ -368,6 +390,7 @@ private:
   std::map<std::uint32_t, std::unique_ptr<server>> servers_;
   std::map<std::uint32_t, std::unique_ptr<worker>> workers_;
   std::map<std::uint32_t, std::unique_ptr<worker_process>> worker_processes_;
+  std::map<std::uint32_t, std::unique_ptr<later_part>> parts_; ///< By the index of the member.
   std::unique_ptr<controller> coordinator_;
   bool resume_next_ = false;
   std::map<std::pair<std::uint32_t, shard_id>, kept_chain> disks_;

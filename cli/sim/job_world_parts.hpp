@@ -25,14 +25,15 @@ inline constexpr time_point surely_heard = 1200ms;
 inline std::uint32_t place_of(const member_id& who) {
   struct places {
     std::uint32_t first;
-    bool has_one_each; ///< Else all members of the role are at one place.
+    std::uint32_t each; ///< Members of one place; 0: all of the role.
   };
-  constexpr std::array places_of_roles{
-    places{coordinator_place, false}, places{0, true}, places{servers_simulated_max, true},
-    places{launcher_place, false}, places{launcher_place + 1, false}}; // No job has actors.
+  // The later parts of a line are at the place of their worker.
+  constexpr std::array places_of_roles{places{coordinator_place, 0}, places{0, 1},
+                                       places{servers_simulated_max, 1}, places{launcher_place, 0},
+                                       places{servers_simulated_max, line_parts_max}};
   static_assert(places_of_roles.size() == role_rows.size());
   const auto& mine = places_of_roles[static_cast<std::size_t>(who.role)];
-  return mine.first + (mine.has_one_each ? who.index : 0);
+  return mine.first + (mine.each > 0 ? who.index / mine.each : 0);
 }
 
 /// Rate at which log writes fail, relative to parts of checkpoints.
@@ -137,10 +138,10 @@ struct job_world::hosted {
   std::optional<time_point> unnamed_since; ///< When configurations ceased to name it.
 
   void list_workers(const desired_server& what);
-  /// Returns whether the values have the batch, or a gathered push does.
-  bool has(batch_id batch) const {
-    return values.applied.contains(batch) || std::ranges::any_of(gathered, [&](const auto& x) {
-             return std::ranges::count(x.push->steps(), batch, &step_header::batch) != 0;
+  /// Returns whether the values have the mark, or a gathered push does.
+  bool has(const job_spec& job, batch_id mark) const {
+    return values.applied.contains(mark) || std::ranges::any_of(gathered, [&](const auto& x) {
+             return std::ranges::count(marks_of(job, *x.push), mark) != 0;
            });
   }
 };
@@ -200,28 +201,59 @@ struct job_world::worker_process : process {
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< Last one to or from a server.
 };
 
+/// A later part of a worker's line, in a process and with a router of its own.
+struct job_world::later_part : worker_process {
+  enum class phase { idle, to_pull, pulling, computing, to_push, pushing, done };
+
+  explicit later_part(job_options how) : worker_process(without_stages(std::move(how)), 0) {}
+  static job_options without_stages(job_options how) {
+    how.has_stage = false;
+    how.workers_per_process = 1;
+    return how;
+  }
+  void drop_attempt() {
+    does = phase::idle;
+    open.reset();
+  }
+
+  member_id of; ///< The worker whose batch it computes.
+  table_id table;
+  step_header step; ///< Of its pull and of its push.
+  std::uint64_t attempt = 0;
+  phase does = phase::idle;
+  std::optional<request_token> open; ///< The router may still have older requests.
+};
+
 struct job_world::worker : process {
   struct open_request {
     std::optional<training_step> done, next;
+  };
+  /// The batch that its line computes.
+  struct line_step {
+    training_step what;
+    bool is_begun = false;    ///< There was an attempt.
+    bool is_computed = false; ///< By the first part.
   };
   explicit worker(const job_options& how)
       : steps(how.job, step_planner_options{.ahead_max = how.pulls_ahead}) {}
 
   step_planner steps;
   int step_ms = 10;
-  config_id view_config;
+  view known_view;
   std::map<request_token, open_request> requests;
-  std::deque<std::uint64_t> to_compute;
+  std::deque<training_step> to_compute;
   bool computes = false;
+  std::optional<line_step> line;
   time_point idle_since{0};
   worker_counters counters;
   std::optional<failure> failed;
   time_point reported_at{0};
   bool admitted = false, was_given_up = false;
-  /// Pushes of this generation of the job: clock, batch and time.
+  /// Pushes of this generation of the job: clock, batch, table and time.
   struct pushed {
     std::uint64_t clock = 0;
     batch_id batch;
+    table_id table;
     time_point when{0};
   };
   std::vector<pushed> made;

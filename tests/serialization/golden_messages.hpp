@@ -263,6 +263,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages_of_stores() 
   auto sum = push;
   sum.others = {step, {{5}, {56}, {2}, {1235}, 98}};
   const auto pushed_sum = std::make_shared<const push_request>(sum);
+  auto partial = push;
+  partial.step.is_partial = true;
   pull_request shared{step, false, {{{1}, 4096, 3}}};
   shared.others = sum.others;
   const pull_request pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
@@ -308,6 +310,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages_of_stores() 
     {"request_pull", request_message{8, {{}, pull}}},
     {"request_both", request_message{9, {push, pull}}},
     {"request_sum", request_message{15, {sum, shared}}},
+    {"request_partial", request_message{7, {partial, {}, {2}}}},
     {"reply_pushed", reply_message{7, {push_reply{42, true}, {}}}},
     {"reply_pulled", reply_message{8, {{}, pull_reply{43, golden_pieces()}}}},
     {"reply_both", reply_message{9, {push_reply{42, true}, pull_reply{43, golden_pieces()}}}},

@@ -39,8 +39,8 @@ inline member_id random_member(random_source& random) {
 }
 
 inline step_header random_step(random_source& random) {
-  return {
-    {random.number32()}, {random.number()}, {random.number()}, {random.number()}, random.number()};
+  return {{random.number32()}, {random.number()}, {random.number()},
+          {random.number()},   random.number(),   random.chance()};
 }
 
 inline range random_range(random_source& random) {

@@ -18,6 +18,12 @@ std::uint64_t successor(std::uint64_t clock) {
   return clock == std::numeric_limits<std::uint64_t>::max() ? clock : clock + 1;
 }
 
+/// Returns the first clock that a worker has not ended with this push and its earlier ones.
+std::uint64_t clock_after(const step_header& step) {
+  const bool ends_clock = !step.is_partial || mutated(mutation::clock_ended_by_first_part);
+  return ends_clock ? successor(step.clock) : step.clock;
+}
+
 std::vector<table_id> clock_tables_of(const job_spec& job) {
   std::vector<table_id> tables;
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
@@ -138,7 +144,8 @@ bool shard::takes_clocks(table_id table) const {
   return job_.tables[table.value].sync.traits().clock_updates;
 }
 
-std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables) const {
+std::optional<failure> shard::malformed_push(const std::vector<step_header>& steps,
+                                             const std::vector<table_id>& tables) const {
   if (!known_tables(job_, tables))
     return failure{errc::malformed, "push names a table that the job does not have"};
   std::vector<bool> seen(job_.tables.size());
@@ -152,6 +159,12 @@ std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables
   }
   if (clock_count != 0 && clock_count != clock_tables_.size())
     return failure{errc::malformed, "push names some bsp tables and leaves out others"};
+  if (clock_count != 0 && std::ranges::any_of(steps, &step_header::is_partial))
+    return failure{errc::malformed, "a partial push names a bsp table"};
+  if (twice(steps, &step_header::batch))
+    return failure{errc::malformed, "push lists a batch twice"};
+  if (twice(steps, &step_header::worker)) // Bounds the batches of a sum.
+    return failure{errc::malformed, "push lists a worker twice"};
   return std::nullopt;
 }
 
@@ -181,16 +194,14 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
                  const std::vector<table_id>& tables, std::uint64_t base_version,
                  shard_effects& effects) {
   assert(!applying_ && !steps.empty());
-  auto why = malformed_push(tables);
-  if (!why && twice(steps, &step_header::batch))
-    why = failure{errc::malformed, "push lists a batch twice"};
-  if (!why && twice(steps, &step_header::worker)) // Bounds the batches of a sum.
-    why = failure{errc::malformed, "push lists a worker twice"};
+  auto why = malformed_push(steps, tables);
   if (!why)
     why = rejection_of(steps);
   if (!why && steps.size() > 1
       && std::ranges::any_of(tables, [&](auto x) { return takes_clocks(x); }))
     why = failure{errc::sum_not_applicable, "slots of a bsp clock come one by one"};
+  if (!why && steps.size() > 1 && std::ranges::any_of(steps, &step_header::is_partial))
+    why = failure{errc::sum_not_applicable, "partial pushes come one by one"};
   if (!why && !equally_missing(tables, steps))
     why = failure{errc::sum_not_applicable, "some batches of the sum have been applied"};
   if (why) {
@@ -392,11 +403,11 @@ void shard::tick(time_point now, shard_effects& effects) {
 
 void shard::append(entry_header entry) {
   assert(!applying_ && slots_.empty());
-  // The worker that pushes clock c had its pull of c answered by the leading replica and, once that
-  // push is committed, may have had its pull of c + 1 answered. If this replica leads next, its
-  // promises to new workers must hold for those readers too.
+  // The worker that pushes clock c had its pull of c answered by the leading replica and, once a
+  // push that ends c is committed, may have had its pull of c + 1 answered. If this replica leads
+  // next, its promises to new workers must hold for those readers too.
   for (const step_header& step : entry.steps)
-    pull_clock_max_ = std::max(pull_clock_max_, successor(step.clock));
+    pull_clock_max_ = std::max(pull_clock_max_, clock_after(step));
   leads_ = false;
   if (is_clock(entry))
     slots_.entered();
@@ -433,7 +444,7 @@ void shard::applied(shard_effects& effects) {
     assert(std::ranges::none_of(
       done.what.tables, [&](table_id table) { return applied_.contains(table, step.batch); }));
     applied_.insert(done.what.tables, step.batch);
-    hear(step, successor(step.clock));
+    hear(step, clock_after(step));
   }
   ++version_;
   assert(!is_clock(done.what) || is_whole_clock(done.what));
@@ -524,7 +535,7 @@ void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects
   else
     acknowledge(push.token, !push.proposed, effects);
   for (const step_header& step : push.steps)
-    hear(step, successor(step.clock));
+    hear(step, clock_after(step));
 }
 
 /// Advances the clock of the worker of a request or an entry.

@@ -116,13 +116,19 @@ struct pull_terms {
 /// never needed. A bsp slot whose connection ended is still applied from the payload that it
 /// brought; later copies of it only wait with it.
 ///
-/// Each push of a worker ends one of its clocks. It names all tables that the step is to change, so
-/// either all of the job's tables with clocks or none. In a job that mixes modes, the other tables
-/// of a push become an entry when it arrives. Its tables with clocks are part of their clock's
-/// entry, and the push is acknowledged when that entry is applied.
+/// Each push of a worker ends one of its clocks, unless it is partial. It names all tables that the
+/// step is to change, so either all of the job's tables with clocks or none. In a job that mixes
+/// modes, the other tables of a push become an entry when it arrives. Its tables with clocks are
+/// part of their clock's entry, and the push is acknowledged when that entry is applied.
+///
+/// The worker of a line of parts brings a batch in one push for each part, all with the same step
+/// but for step_header::is_partial. Their tables differ, so each push is an entry and a version of
+/// its own, and several may be pending. A partial push ends no clock. The first part's push does,
+/// and it comes only when all shards have acknowledged the partial ones.
 ///
 /// A push may be the sum of several batches. It becomes an entry as a whole or not at all. If only
-/// some of its batches may be applied, the sum is refused, and its batches may come one by one.
+/// some of its batches may be applied, the sum is refused, and its batches may come one by one. A
+/// partial push comes alone: later parts have routers of their own, without a reducer in front.
 ///
 /// Determinism: effects are a function of the events; no order depends on an address or a hash.
 /// batches_applied(), partitions(), version() and bsp_clocks() are a function of the entries and of
@@ -134,8 +140,9 @@ struct pull_terms {
 ///     same event as the step, and an applied or pending batch is never proposed again. Held by:
 ///     assert in applied(); check_finished() in cli/sim/job_checks.cpp.
 /// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks <= c -
-///     s - 1, and these are applied. A worker that is being admitted counts with its promised
-///     clock. Held by: assert in answer(); check_staleness() in cli/sim/job_checks.cpp.
+///     s - 1, and these are applied. A clock of a line is pushed when its first part has pushed it.
+///     A worker that is being admitted counts with its promised clock. Held by: assert in answer();
+///     check_staleness() in cli/sim/job_checks.cpp.
 /// (3) bsp: clock t is applied once, when all its slots are there, in slot order; values of t stay
 ///     readable until t + 1 was applied. No clock is proposed while one is pending. Held by: assert
 ///     in propose_next_clock(), applied().
@@ -161,12 +168,12 @@ public:
   /// Errors come as refuse_effect and leave the state as before:
   /// - rolled_back: an older generation;
   /// - not_ready: a newer generation, a worker that is not listed, or a bsp clock too far ahead; or
-  ///   a pending entry has only some of the batches, or for only some of the tables;
+  ///   a pending entry that shares a table with the push has only some of its batches or tables;
   /// - fenced: a later incarnation of the worker is listed;
   /// - malformed: a batch beyond the job; a batch or a worker listed twice; a table unknown or
-  ///   listed twice; only some of the tables with clocks;
+  ///   listed twice; only some of the tables with clocks; a table with clocks in a partial push;
   /// - sum_not_applicable: only some batches of the sum are applied, or would be refused; or the
-  ///   sum names tables with clocks.
+  ///   sum names tables with clocks, or has a partial step.
   ///
   /// idempotent: yes.
   void push(request_token token, const std::vector<step_header>& steps,
@@ -274,7 +281,8 @@ private:
 
   bool takes_clocks(table_id table) const;
   std::optional<failure> rejection_of(const step_header& step) const;
-  std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
+  std::optional<failure> malformed_push(const std::vector<step_header>& steps,
+                                        const std::vector<table_id>& tables) const;
   std::optional<failure> rejection_of(const std::vector<step_header>& steps) const;
   std::vector<table_id> missing(const std::vector<table_id>& tables, batch_id batch) const;
   bool equally_missing(const std::vector<table_id>& tables,

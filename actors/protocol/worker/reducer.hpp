@@ -62,6 +62,8 @@ using reducer_effects = std::vector<reducer_effect>;
 /// the sum of a clock is taken in slot order, wherever the slots were computed, because sums of
 /// floats depend on their order.
 ///
+/// No partial push comes here: the later parts of a line have routers of their own.
+///
 /// Pulls for the same values become one pull, behind the pushes of all workers that share it. In
 /// bsp pulls of one clock are shared. In ssp pulls are shared whose clocks are no further apart
 /// than the bound, so that no reader is held up by one that waits for its reply. In asp all are

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -184,6 +185,8 @@ void router::ask(request_token token, request what, time_point now, router_effec
     effects.push_back(failed_effect{token, valid.error()});
     return;
   }
+  if (what.push || (what.pull && !what.pull->latest))
+    fence_other_starts(what.push ? what.push->step : what.pull->step, effects);
   std::map<shard_id, request> parts;
   open_request open;
   if (what.push) {
@@ -501,6 +504,22 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
     if (part.at == 0 && is_anywhere(*from, part.what))
       place(*from, id, next_reader(*from, part), now, effects);
   }
+}
+
+void router::fence_other_starts(const step_header& by, router_effects& effects) {
+  const auto is_other = [&](const request& what) {
+    const bool is_sum = what.push ? !what.push->others.empty() : !what.pull->others.empty();
+    const step_header& step = what.push ? what.push->step : what.pull->step;
+    return !is_sum && step.worker == by.worker && step.incarnation != by.incarnation
+           && (what.push || !what.pull->latest);
+  };
+  std::set<request_token, std::greater<>> others; // A pull ends before the push that it waits for.
+  for (const auto& [unused, chain] : chains_)
+    for (const auto& [id, part] : chain.open)
+      if (is_other(part.what))
+        others.insert(part.owner);
+  for (const request_token token : others)
+    fail_request(token, {errc::fenced, "a later start of its worker asks here"}, effects);
 }
 
 void router::fail_request(request_token token, const failure& why, router_effects& effects) {

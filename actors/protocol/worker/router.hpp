@@ -72,6 +72,9 @@ public:
   /// that does not fit the job is ignored.
   void set_view(const view& now_valid, time_point now, router_effects& effects);
   /// Sends a request: a push to every shard, a pull to those that hold some of its ranges or rows.
+  /// Requests of other starts of its worker fail as fenced: the later part of a line outlives the
+  /// worker, whose start is unknown to servers that have started since. They would refuse it as
+  /// not_ready forever.
   void ask(request_token token, request what, time_point now, router_effects& effects);
 
   /// Takes a reply; a reply that does not match the request fails it: malformed. After a push reply
@@ -132,6 +135,7 @@ private:
   bool may_change(const pull_request& pull) const;
   static void remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
+  void fence_other_starts(const step_header& by, router_effects& effects);
   void fail_request(request_token token, const failure& why, router_effects& effects);
   /// Returns the queue that holds an open part; nullptr if the part is not open any more.
   chain_queue* holder(part_id id);

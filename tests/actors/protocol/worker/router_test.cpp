@@ -271,6 +271,28 @@ TEST_CASE("in_ssp_a_pull_does_not_wait_for_pushes_of_other_workers") {
   CHECK(f.pull(4, of_another).empty());
 }
 
+TEST_CASE("requests_of_an_earlier_start_of_the_worker_end_when_a_later_one_asks") {
+  router_fixture f{false};
+  f.job.tables[0].sync = {consistency_mode::ssp, 1};
+  f.decide = router{f.job};
+  f.set_view(routed_view(f.job));
+  auto of_observer = whole_pull(f.job);
+  of_observer.latest = true;
+  auto of_another = whole_push(f.job);
+  of_another.step.worker = {1};
+  f.push(1);
+  f.pull(2);
+  f.pull(3, of_observer);
+  f.push(4, of_another);
+  auto of_next = whole_pull(f.job);
+  of_next.step.incarnation = {5};
+  CHECK(f.pull(5, of_next)
+        == texts{"failed 2 fenced", "failed 1 fenced", "pull 9 to 0 attempt 1",
+                 "pull 10 to 1 attempt 1"});
+  CHECK(f.pushed(7).empty());
+  CHECK(f.pushed(8) == texts{"pushed 4 version 0"});
+}
+
 TEST_CASE("not_yet_asks_again_for_that_pull_only") {
   router_fixture f;
   f.push(1);
