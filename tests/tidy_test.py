@@ -260,7 +260,7 @@ def unheld(owner, text, deciders, checkers):
         for name in re.findall(r"((?:\w+::)?\w+)\(\)", match[2]):
             if match[3]:
                 scoped, holds = f"job_world::{name}", re.compile(r"require\(|throw violation\(")
-                for world in ("chain", "channel", "gossip"):
+                for world in ("chain", "channel", "gossip", "pipeline"):
                     scoped = f"{world}_world::{name}" if f"/{world}_" in match[3] else scoped
                 files = [checkers.get(match[3], [])]
             else:

@@ -41,6 +41,11 @@ reason why_no_push_limit(const plan& made) {
                      "limit holds them back",
                      made.store_name);
 }
+reason why_no_pipeline(const plan& made) {
+  if (made.line)
+    return std::nullopt;
+  return made.workers_name + " has workers, and no parts of a model";
+}
 reason why_no_reducer(const plan& made) {
   if (made.has<reduce>())
     return std::nullopt;
@@ -83,6 +88,7 @@ constexpr std::array parts{
   part{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
   part{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
   part{holder::push_limit, &plan::workers_name, "the workers of {}", why_no_push_limit},
+  part{holder::pipeline, &plan::workers_name, "the pipeline {}", why_no_pipeline},
   part{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
   part{holder::codec, &plan::workers_name, "the codec", why_no_codec},
 };

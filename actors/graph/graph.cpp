@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 
 namespace troupe {
 
@@ -30,6 +31,21 @@ std::size_t graph::put(const std::string& name, workers what) {
   return workers_.size() - 1;
 }
 
+std::size_t graph::put(const std::string& name, pipeline what) {
+  workers as;
+  as.samples = what.samples;
+  as.make = [](std::uint32_t) -> std::unique_ptr<trainer> {
+    throw std::logic_error{"a line has parts, and no trainer"};
+  };
+  as.count = what.lines;
+  as.push_memory_mib = what.push_memory_mib;
+  as.stragglers = what.stragglers;
+  as.straggler_time_scale = what.straggler_time_scale;
+  as.on_death = what.on_death;
+  line_ = std::move(what);
+  return put(name, std::move(as));
+}
+
 std::size_t graph::put(const std::string& name, evaluate what) {
   note_name(name, "node");
   evaluators_.push_back({name, std::move(what), {name}});
@@ -44,6 +60,7 @@ std::size_t graph::put(const std::string& name, own_actors what) {
 
 graph::edge& graph::path_of_actors(std::size_t index) { return actors_[index].path; }
 graph::edge& graph::path_of(const node<workers>& source) { return workers_[source.index_].path; }
+graph::edge& graph::path_of(const node<pipeline>& source) { return workers_[source.index_].path; }
 graph::edge& graph::path_of(const node<evaluate>& source) {
   return evaluators_[source.index_].path;
 }

@@ -110,6 +110,8 @@ public:
 
   const std::vector<named<any_store>>& stores() const { return stores_; }
   const std::vector<named<workers>>& worker_nodes() const { return workers_; }
+  /// Returns the pipeline, which is a node of workers, too; null: there is none.
+  const pipeline* line() const { return line_ ? &*line_ : nullptr; }
   const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
   const std::vector<named<own_actors>>& actor_nodes() const { return actors_; }
   const std::vector<join_of_ports>& joins() const { return joins_; }
@@ -124,9 +126,11 @@ private:
   /// These are not inline, so that programs compile fast.
   std::size_t put(const std::string& name, any_store what);
   std::size_t put(const std::string& name, workers what);
+  std::size_t put(const std::string& name, pipeline what);
   std::size_t put(const std::string& name, evaluate what);
   std::size_t put(const std::string& name, own_actors what);
   edge& path_of(const node<workers>& source);
+  edge& path_of(const node<pipeline>& source);
   edge& path_of(const node<evaluate>& source);
   template <class A>
   edge& path_of(const node<actors<A>>& source) {
@@ -142,6 +146,7 @@ private:
 
   std::vector<named<any_store>> stores_;
   std::vector<named<workers>> workers_;
+  std::optional<pipeline> line_;
   std::vector<named<evaluate>> evaluators_;
   std::vector<named<own_actors>> actors_;
   std::vector<join_of_ports> joins_;

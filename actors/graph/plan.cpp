@@ -95,9 +95,34 @@ std::string nodes_for(const std::string& option, const plan& made) {
   return names;
 }
 
+/// Finds the process that an option names by the pipeline.
+result<void> name_process_of_line(named_process named, plan& made) {
+  const auto& line = *made.line;
+  if (named.index >= line.lines * line.count())
+    return {errc::invalid_argument,
+            fmt::format("{}: {} has no process {}, only 0 to {}: process I is line I / {}, part I "
+                        "% {}",
+                        named.option, named.node, named.index, line.lines * line.count() - 1,
+                        line.count(), line.count())};
+  const auto who = line.member_of(named.index);
+  if (who.role == role::actor && named.option == "--slow")
+    return {errc::invalid_argument,
+            fmt::format("--slow: {}:{} is part {} of its line: name the first part, {}:{}",
+                        named.node, named.index, named.index % line.count(), named.node,
+                        named.index - named.index % line.count())};
+  named.index = who.index;
+  add_process(named, who.role, made.options);
+  return {};
+}
+
 /// Finds the processes that options name by a node.
 result<void> name_processes(plan& made) {
   for (auto named : std::exchange(made.options.by_node, {})) {
+    if (made.line && named.node == made.workers_name) {
+      if (auto fine = name_process_of_line(std::move(named), made); !fine)
+        return fine;
+      continue;
+    }
     const auto actor = actor_named(named, made);
     if (!actor)
       return actor.error();
@@ -305,6 +330,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   made.options = options;
   made.functions = functions;
   take_nodes(described, made);
+  if (auto fits = take_line(described, made); !fits)
+    return fits.error();
   if (auto named = name_processes(made); !named)
     return named.error();
   fill_job(described, made);
@@ -326,6 +353,8 @@ result<plan> lower(const std::string& program, const graph& described, const run
   if (auto fit = validate(made.options); !fit)
     return fit.error();
   if (auto fits = check_path(made); !fits)
+    return fits.error();
+  if (auto fits = check_line(made); !fits)
     return fits.error();
   if (auto fits = check_channels(made); !fits)
     return fits.error();

@@ -6,6 +6,7 @@
 #include "actors/graph/graph.hpp"
 #include "actors/graph/nodes/store_rules.hpp"
 #include "actors/graph/options/options.hpp"
+#include "actors/graph/pipelines.hpp"
 #include "actors/protocol/gossip/neighbour_graph.hpp"
 #include "actors/tables/codec.hpp"
 #include "actors/tables/initial_values.hpp"
@@ -16,6 +17,7 @@
 #include "serialization/job.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +52,7 @@ struct plan {
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<planned_gossip> peers;      ///< Set for a gossip store.
+  std::optional<planned_line> line;         ///< Set for a pipeline.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<notice> notices;              ///< For the start of the run.
   std::vector<std::string> files;           ///< Files that were read for the graph.
@@ -83,6 +86,11 @@ result<plan> lower(const std::string& program, const graph& described, const run
 /// throws std::invalid_argument for wrong ports.
 trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
                            std::shared_ptr<program_notes> notes = {}, ports_taker take = {});
+
+/// Returns the push functions of the path for a member's part of a line; null: there are none.
+/// `notes`: takes their notes; null drops them.
+std::function<void(const batch&, mutable_tensors)>
+changes_of_part(const plan& what, const member_id& who, std::shared_ptr<program_notes> notes);
 
 /// Returns a text of several lines for people: the nodes, the path, and their promises.
 std::string to_text(const plan& what);

@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -36,6 +37,10 @@ std::string grouped(std::uint64_t number) {
 
 std::string text_of_workers(const plan& what) {
   const auto& some = what.options.workers;
+  if (what.line)
+    return fmt::format("pipeline of {} parts x{}, {}, {} micro-batch{}", what.line->count(),
+                       some.count, to_string(what.line->micro.order), what.line->micro.count,
+                       what.line->micro.count == 1 ? "" : "es");
   auto text = fmt::format("workers x{}", some.count);
   if (some.backups > 0)
     text += fmt::format(" + {}", some.backups);
@@ -92,6 +97,8 @@ std::string text_of_replay(const plan& what) {
     return "no, " + what.store_name + std::string{why};
   if (mixes_clocks(what.job))
     return "no, some tables are bsp and others are not";
+  if (what.line)
+    return "no, parcels between parts are not recorded";
   if (!what.channels.empty())
     return "no, parcels of channels are not recorded";
   if (what.compression)
@@ -113,8 +120,30 @@ std::string text_of_replay(const plan& what) {
   return lossy.empty() ? "yes" : "no, " + lossy + " may keep a state";
 }
 
+/// Returns the nodes of actors and the channels that the program describes; those of its pipeline
+/// are not among them.
+auto own_nodes(const plan& what) {
+  return what.actor_nodes | std::views::filter([&](const planned_actors& node) {
+           return !what.line || node.first < what.line->first;
+         });
+}
+auto own_channels(const plan& what) {
+  return what.channels | std::views::filter([](const planned_channel& channel) {
+           return !channel.from.port.node.empty();
+         });
+}
+
 std::string text_of_actors(const planned_actors& node) {
   return fmt::format("actors x{}", node.what.count);
+}
+
+/// Returns a line for each part of the pipeline.
+std::string text_of_parts(const plan& what) {
+  std::string text;
+  for (std::uint32_t part = 0; what.line && part < what.line->count(); ++part)
+    text += fmt::format("{:<{}} {}\n", fmt::format("part {}", part), node_name_max,
+                        fmt::join(what.line->parts[part].tables, ", "));
+  return text;
 }
 
 std::string text_of_loss(const planned_channel& channel) {
@@ -134,12 +163,13 @@ std::string to_text(const plan& what) {
                                       kind.size() > 24 ? " " : "", rest);
   };
   auto text = row(what.workers_name, text_of_workers(what), path + "=> " + what.store_name);
+  text += text_of_parts(what);
   text += row(what.store_name, what.rules().text(what), text_of_tables(what));
   for (const auto& each : what.evaluators)
     text += row(each.name, "evaluator", "=> " + what.store_name);
-  for (const auto& each : what.actor_nodes)
+  for (const auto& each : own_nodes(what))
     text += row(each.name, text_of_actors(each), each.has_store ? "=> " + what.store_name : "");
-  for (const auto& each : what.channels)
+  for (const auto& each : own_channels(what))
     text +=
       row(each.from.port.node, fmt::format("channel, {}", to_string(each.shape)),
           fmt::format("~> {}, window {}; {}", each.to.port.node, each.window, text_of_loss(each)));
@@ -168,12 +198,12 @@ std::string to_dot(const plan& what) {
     text += box(each.name, "evaluator", "box");
     text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);
   }
-  for (const auto& each : what.actor_nodes) {
+  for (const auto& each : own_nodes(what)) {
     text += box(each.name, text_of_actors(each), "box");
     if (each.has_store)
       text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);
   }
-  for (const auto& each : what.channels)
+  for (const auto& each : own_channels(what))
     text += fmt::format("  {} -> {} [style=dashed, label=\"{}, window {}\"];\n",
                         each.from.port.node, each.to.port.node, to_string(each.shape), each.window);
   return text + "}\n";

@@ -31,6 +31,30 @@ std::uint64_t seed_for(std::string_view name, std::uint64_t seed) {
   return splitmix64_of(seed ^ hash);
 }
 
+/// Gives the gradients of a batch to functions. `whose`: the process.
+void apply(const std::vector<named_function>& changes, const std::string& whose,
+           program_notes* notes, const batch& work, mutable_tensors gradients) {
+  for (const auto& [name, change] : changes) {
+    const user_call here{{"push function", name, whose}};
+    change({.batch = work.id,
+            .epoch = work.epoch,
+            .seed = seed_for(name, work.seed),
+            .samples = work.samples.size(),
+            .keys = work.keys,
+            .notes = {notes, name}},
+           gradients);
+  }
+}
+
+/// Returns the push functions of a path, in its order.
+std::vector<named_function> functions_of(const stage_list& path) {
+  std::vector<named_function> changes;
+  for (const auto& part : path)
+    if (const auto* const leading = part.get<stage::of_trainer>())
+      changes.push_back({part.name(), leading->change});
+  return changes;
+}
+
 /// Gives notes to a trainer, and its gradients to functions, and marks the calls of both. Functions
 /// need the whole gradient on the host, so with one no table is ready early, and no gradient stays
 /// on a device.
@@ -54,16 +78,7 @@ public:
       const user_call here{{"trainer", {}, whose_}};
       return inner_->gradient(noted, parameters, gradients);
     }();
-    for (const auto& [name, change] : changes_) {
-      const user_call here{{"push function", name, whose_}};
-      change({.batch = work.id,
-              .epoch = work.epoch,
-              .seed = seed_for(name, work.seed),
-              .samples = work.samples.size(),
-              .keys = work.keys,
-              .notes = {notes_.get(), name}},
-             gradients);
-    }
+    apply(changes_, whose_, notes_.get(), work, gradients);
     return loss;
   }
 
@@ -114,10 +129,6 @@ trainer_factory with_ports(trainer_factory make, std::vector<planned_end> ends, 
 
 trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t worker,
                            std::shared_ptr<program_notes> notes, ports_taker take) {
-  std::vector<named_function> changes;
-  for (const auto& part : what.path)
-    if (const auto* const leading = part.get<stage::of_trainer>())
-      changes.push_back({part.name(), leading->change});
   auto make =
     with_ports(what.options.workers.make.of(worker),
                channels_of(what, member_of(worker_id{worker})), what.workers_name, std::move(take));
@@ -129,7 +140,7 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
       return inner ? take_local_steps(std::move(inner), local, inner_samples) : nullptr;
     };
   return [make = std::move(make), node = what.workers_name,
-          whose = to_string(process_of(worker_id{worker})), changes = std::move(changes),
+          whose = to_string(process_of(worker_id{worker})), changes = functions_of(what.path),
           notes = std::move(notes)]() -> std::unique_ptr<trainer> {
     auto inner = [&] {
       const user_call here{{"trainer", {}, whose}};
@@ -137,6 +148,17 @@ trainer_factory trainer_of(const plan& what, const job_spec& job, std::uint32_t 
     }();
     return inner ? std::make_unique<changing_trainer>(std::move(inner), node, whose, changes, notes)
                  : nullptr;
+  };
+}
+
+std::function<void(const batch&, mutable_tensors)>
+changes_of_part(const plan& what, const member_id& who, std::shared_ptr<program_notes> notes) {
+  auto changes = functions_of(what.path);
+  if (changes.empty())
+    return {};
+  return [changes = std::move(changes), whose = to_string(process_of(who)),
+          notes = std::move(notes)](const batch& work, mutable_tensors gradients) {
+    apply(changes, whose, notes.get(), work, gradients);
   };
 }
 

@@ -62,6 +62,20 @@ enum class mutation : std::uint8_t {
   never_untaken,
   // cli/sim/gossip/gossip_world.cpp
   successor_keeps_copy,
+  // pipeline/part_flow.cpp
+  old_attempt_taken,
+  attempt_kept_at_loss,
+  greet_unheeded,
+  ready_goes_on,
+  drop_untold,
+  line_not_awaited,
+  part_below_not_awaited,
+  applied_before_push,
+  micro_left_out,
+  micro_repeated,
+  inputs_unbounded,
+  old_result_counted,
+  old_answer_counted,
   // coordinator/placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
@@ -195,7 +209,7 @@ enum class mutation : std::uint8_t {
 };
 
 /// The simulated world that runs the mistaken code; both: chain and job.
-enum class mutation_world : std::uint8_t { chain, job, both, channel, gossip };
+enum class mutation_world : std::uint8_t { chain, job, both, channel, gossip, pipeline };
 
 struct mutation_entry {
   mutation value;
@@ -260,6 +274,22 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::never_untaken, "never_untaken", {}, mutation_world::gossip},
   mutation_entry{
     mutation::successor_keeps_copy, "successor_keeps_copy", {}, mutation_world::gossip},
+  mutation_entry{mutation::old_attempt_taken, "old_attempt_taken", {}, mutation_world::pipeline},
+  mutation_entry{
+    mutation::attempt_kept_at_loss, "attempt_kept_at_loss", {}, mutation_world::pipeline},
+  mutation_entry{mutation::greet_unheeded, "greet_unheeded", {}, mutation_world::pipeline},
+  mutation_entry{mutation::ready_goes_on, "ready_goes_on", {}, mutation_world::pipeline},
+  mutation_entry{mutation::drop_untold, "drop_untold", {}, mutation_world::pipeline},
+  mutation_entry{mutation::line_not_awaited, "line_not_awaited", {}, mutation_world::pipeline},
+  mutation_entry{
+    mutation::part_below_not_awaited, "part_below_not_awaited", {}, mutation_world::pipeline},
+  mutation_entry{
+    mutation::applied_before_push, "applied_before_push", {}, mutation_world::pipeline},
+  mutation_entry{mutation::micro_left_out, "micro_left_out", {}, mutation_world::pipeline},
+  mutation_entry{mutation::micro_repeated, "micro_repeated", {}, mutation_world::pipeline},
+  mutation_entry{mutation::inputs_unbounded, "inputs_unbounded", {}, mutation_world::pipeline},
+  mutation_entry{mutation::old_result_counted, "old_result_counted", {}, mutation_world::pipeline},
+  mutation_entry{mutation::old_answer_counted, "old_answer_counted", {}, mutation_world::pipeline},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
   mutation_entry{

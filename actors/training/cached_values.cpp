@@ -24,11 +24,17 @@ bool is_held(const job_spec& job, const cached_values& known, std::size_t table)
   return job.tables[table].frozen && known.tables[table];
 }
 
-/// Returns whether the ranges are all tables but the frozen ones that are held.
+bool is_among(const std::vector<table_id>& only, std::uint32_t table) {
+  return only.empty() || std::ranges::find(only, table_id{table}) != only.end();
+}
+
+/// Returns whether the ranges are all tables that were pulled.
 bool covers(const std::vector<range>& ranges, const job_spec& job, const cached_values& known) {
   auto at = ranges.begin();
   for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
-    if (is_held(job, known, i))
+    const bool is_pulled =
+      std::ranges::any_of(known.ranges, [&](const range& x) { return x.table.value == i; });
+    if (!is_pulled)
       continue;
     std::uint64_t end = 0;
     for (; at != ranges.end() && at->table.value == i && at->first == end && at->count > 0; ++at)
@@ -41,17 +47,18 @@ bool covers(const std::vector<range>& ranges, const job_spec& job, const cached_
 
 } // namespace
 
-cached_ptr empty_cache(const job_spec& job) {
+cached_ptr empty_cache(const job_spec& job, const std::vector<table_id>& only) {
   auto made = std::make_shared<cached_values>();
   made->tables.resize(job.tables.size());
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
-    if (!job.tables[i].is_sparse())
+    if (!job.tables[i].is_sparse() && is_among(only, i))
       made->ranges.push_back({{i}, 0, job.tables[i].size()});
   return made;
 }
 
-cached_ptr frozen_cache(const job_spec& job, const cached_values& whole) {
-  auto made = std::make_shared<cached_values>(*empty_cache(job));
+cached_ptr frozen_cache(const job_spec& job, const cached_values& whole,
+                        const std::vector<table_id>& only) {
+  auto made = std::make_shared<cached_values>(*empty_cache(job, only));
   for (std::size_t i = 0; i < job.tables.size(); ++i)
     if (job.tables[i].frozen)
       made->tables[i] = whole.tables[i];
@@ -59,9 +66,10 @@ cached_ptr frozen_cache(const job_spec& job, const cached_values& whole) {
   return made;
 }
 
-bool lacks_frozen(const job_spec& job, const cached_values& known) {
-  for (std::size_t i = 0; i < job.tables.size(); ++i)
-    if (job.tables[i].frozen && !known.tables[i])
+bool lacks_frozen(const job_spec& job, const cached_values& known,
+                  const std::vector<table_id>& only) {
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+    if (job.tables[i].frozen && is_among(only, i) && !known.tables[i])
       return true;
   return false;
 }

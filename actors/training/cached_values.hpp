@@ -20,16 +20,20 @@ struct cached_values {
 };
 using cached_ptr = std::shared_ptr<const cached_values>;
 
-/// Returns the cache before the first pull: the whole tables, without values.
-cached_ptr empty_cache(const job_spec& job);
+/// Returns the cache before the first pull: the whole tables, without values. `only`: the tables
+/// that the client pulls; empty: all.
+cached_ptr empty_cache(const job_spec& job, const std::vector<table_id>& only = {});
 
 /// Returns a cache of the frozen tables of `whole` alone; without frozen tables, the empty one.
-cached_ptr frozen_cache(const job_spec& job, const cached_values& whole);
+cached_ptr frozen_cache(const job_spec& job, const cached_values& whole,
+                        const std::vector<table_id>& only = {});
 /// Returns whether the cache lacks the values of a frozen table.
-bool lacks_frozen(const job_spec& job, const cached_values& known);
+bool lacks_frozen(const job_spec& job, const cached_values& known,
+                  const std::vector<table_id>& only = {});
 
 /// Joins the pieces of a reply with the cached values that it calls `unchanged`. `known`: the cache
-/// whose ranges the pull sent. A table without changes, or held and frozen, keeps its memory.
+/// whose ranges the pull sent; a table without a range there was not pulled. A table without
+/// changes, or held and frozen, keeps its memory.
 /// Errors: malformed (the reply does not cover the tables, or calls values unchanged that are not
 /// cached).
 result<cached_ptr> hold(const job_spec& job, const cached_values& known, const pull_reply& answer,

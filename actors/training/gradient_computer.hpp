@@ -25,6 +25,8 @@ struct gradient_task {
   std::vector<row_keys> rows;        ///< Rows of sparse tables, from keys_outcome.
   std::uint64_t version = 0;         ///< Version of the parameters; returned with the outcome.
   value_identity identity;           ///< Names the parameters among the workers of this process.
+  generation_id generation = {};     ///< Of the step; only lines read it, ...
+  std::uint64_t clock = 0;           ///< ... and this one, for the pushes of their later parts.
 };
 
 struct gradient_outcome {

@@ -9,6 +9,7 @@
 #include "cli/sim/gossip/gossip_world.hpp"
 #include "cli/sim/histories.hpp"
 #include "cli/sim/job_world.hpp"
+#include "cli/sim/pipeline/pipeline_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
 
 #include "CLI/CLI.hpp"
@@ -33,7 +34,7 @@ namespace {
 
 using namespace troupe;
 
-enum class world_kind : std::uint8_t { all, chain, job, channel, gossip };
+enum class world_kind : std::uint8_t { all, chain, job, channel, gossip, pipeline };
 
 struct sim_options {
   sim::history_options histories{.last = 5000,
@@ -79,15 +80,18 @@ int check_worlds(const sim_options& options) {
   const bool channels =
     !is_asked(options, world_kind::channel) || check<sim::channel_world>(options);
   const bool gossip = !is_asked(options, world_kind::gossip) || check<sim::gossip_world>(options);
+  const bool pipelines =
+    !is_asked(options, world_kind::pipeline) || check<sim::pipeline_world>(options);
   const bool jobs = !is_asked(options, world_kind::job) || check<sim::job_world>(options);
-  return chains && channels && gossip && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
+  return chains && channels && gossip && pipelines && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int trace(const sim_options& options) {
   const auto seed = options.histories.first;
   const bool no_faults = options.histories.no_faults;
   const auto failed =
-    options.world == world_kind::chain     ? sim::trace_history<sim::chain_world>(seed, no_faults)
+    options.world == world_kind::pipeline ? sim::trace_history<sim::pipeline_world>(seed, no_faults)
+    : options.world == world_kind::chain  ? sim::trace_history<sim::chain_world>(seed, no_faults)
     : options.world == world_kind::channel ? sim::trace_history<sim::channel_world>(seed, no_faults)
     : options.world == world_kind::gossip  ? sim::trace_history<sim::gossip_world>(seed, no_faults)
                                            : sim::trace_history<sim::job_world>(seed, no_faults);
@@ -104,6 +108,7 @@ bool runs_in(const mutation_entry& each, const sim_options& options, world_kind 
     case mutation_world::both: return which == world_kind::chain || which == world_kind::job;
     case mutation_world::channel: return which == world_kind::channel;
     case mutation_world::gossip: return which == world_kind::gossip;
+    case mutation_world::pipeline: return which == world_kind::pipeline;
     }
     return false;
   };
@@ -120,6 +125,8 @@ std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim
     failed = sim::run_histories<sim::channel_world>(histories).failed;
   if (runs_in(each, options, world_kind::gossip))
     failed = sim::run_histories<sim::gossip_world>(histories).failed;
+  if (runs_in(each, options, world_kind::pipeline))
+    failed = sim::run_histories<sim::pipeline_world>(histories).failed;
   if (!failed && runs_in(each, options, world_kind::job))
     failed = sim::run_histories<sim::job_world>(histories).failed;
   return failed;
@@ -129,7 +136,7 @@ int try_mutants(const sim_options& options) {
   std::size_t all = 0, caught = 0, harmless = 0;
   for (const mutation_entry& each : mutations) {
     constexpr std::array worlds{world_kind::chain, world_kind::channel, world_kind::gossip,
-                                world_kind::job};
+                                world_kind::pipeline, world_kind::job};
     if (std::ranges::none_of(worlds, [&](auto which) { return runs_in(each, options, which); }))
       continue;
     ++all;
@@ -186,16 +193,17 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
 
 /// Parses a world. Returns an error text, empty if it is good.
 std::string read_world(const std::string& text, world_kind& to) {
-  constexpr std::array<std::pair<std::string_view, world_kind>, 5> worlds{{
+  constexpr std::array<std::pair<std::string_view, world_kind>, 6> worlds{{
     {"chain", world_kind::chain},
     {"job", world_kind::job},
     {"channel", world_kind::channel},
     {"gossip", world_kind::gossip},
+    {"pipeline", world_kind::pipeline},
     {"all", world_kind::all},
   }};
   const auto found = std::ranges::find(worlds, text, [](const auto& x) { return x.first; });
   if (found == worlds.end())
-    return quote(text) + " is not chain, job, channel, gossip or all";
+    return quote(text) + " is not chain, job, channel, gossip, pipeline or all";
   to = found->second;
   return "";
 }
@@ -245,9 +253,10 @@ int main(int argc, char** argv) {
       "--world", [](const std::string&) {},
       "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
       "workers of a whole job; channel: actors of a program that send parcels to each other;\n"
-      "gossip: peers that train without servers; all: one after the other")
+      "gossip: peers that train without servers; pipeline: lines of parts of a model;\n"
+      "all: one after the other")
     ->check([&](const std::string& text) { return read_world(text, options.world); })
-    ->type_name("chain|job|channel|gossip|all")
+    ->type_name("chain|job|channel|gossip|pipeline|all")
     ->default_str("all");
   app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u).description("1..1024"))

@@ -17,9 +17,9 @@ class SimTest(unittest.TestCase):
     def test_histories_without_a_violation(self):
         status, said = sim("--seeds", "1..300")
         self.assertEqual(status, 0, said)
-        for world in ("chain", "channel", "gossip", "job"):
+        for world in ("chain", "channel", "gossip", "pipeline", "job"):
             self.assertRegex(said, rf"(?m)^{world}: 300 histories in .* s, \d+ a second;")
-        self.assertEqual(said.count("\nno violation"), 4, said)
+        self.assertEqual(said.count("\nno violation"), 5, said)
         self.assertTrue(said.endswith("\nno violation"), said)
         self.assertRegex(said, r"\n +bsp +ssp +asp\b")
 
@@ -52,6 +52,14 @@ class SimTest(unittest.TestCase):
         self.replay("change_added_twice", "change: it is added twice", said,
                     begins="us peer 0 starts as 1")
 
+    def test_a_mistake_of_pipelines_is_noticed_and_can_be_replayed(self):
+        status, said = sim("--world", "pipeline", "--seeds", "1..300", "--mutant",
+                           "part_below_not_awaited")
+        self.assertEqual(status, 1, said)
+        self.assertNotIn("job: ", said)
+        self.replay("part_below_not_awaited", "done: a later part has not applied the batch", said,
+                    begins="us part 0 starts as 1")
+
     def test_the_trace_of_a_job_that_does_not_end_says_what_is_waited_for(self):
         status, said = sim("--world", "job", "--seeds", "1..300", "--mutant", "nobody_introduced")
         self.assertEqual(status, 1, said)
@@ -82,7 +90,8 @@ class SimTest(unittest.TestCase):
         self.assertRegex(said, r"servers killed +0 +0 +0  too few, expected \S+ a history")
         self.assertRegex(said, r"members killed +0 +0 +0  too few, expected \S+ a history")
         self.assertRegex(said, r"peers killed +0 +0  too few, expected \S+ a history")
-        self.assertEqual(said.count("no violation, but too little happened"), 4, said)
+        self.assertRegex(said, r"first parts killed +0 +0  too few, expected \S+ a history")
+        self.assertEqual(said.count("no violation, but too little happened"), 5, said)
 
     def test_stragglers_are_out_and_nobody_else(self):
         status, said = sim("--stragglers", "--worker-hours", 200)
@@ -104,7 +113,8 @@ class SimTest(unittest.TestCase):
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
                 (("--seeds", "9..3"), "the first seed is after the last"),
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
-                (("--world", "flat"), "--world: 'flat' is not chain, job, channel, gossip or all"),
+                (("--world", "flat"),
+                 "--world: 'flat' is not chain, job, channel, gossip, pipeline or all"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
                 (("--oversensitive",), "--stragglers"),
@@ -129,7 +139,7 @@ class SimTest(unittest.TestCase):
         status, said = sim("--help")
         self.assertEqual(status, 0)
         self.assertIn("--mutants", said)
-        self.assertRegex(said, r"--world chain\|job\|channel\|gossip\|all=all\s")
+        self.assertRegex(said, r"--world chain\|job\|channel\|gossip\|pipeline\|all=all\s")
 
 
 if __name__ == "__main__":

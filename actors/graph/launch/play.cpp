@@ -8,8 +8,10 @@
 #include "actors/roles/peer/collector_actor.hpp"
 #include "actors/roles/peer/peer_actor.hpp"
 #include "actors/roles/worker/compress_stage.hpp"
+#include "actors/roles/worker/line_gradient_actor.hpp"
 #include "actors/roles/worker/reduce_stage.hpp"
 #include "actors/roles/worker/stage_actor.hpp"
+#include "actors/training/line_actor.hpp"
 #include "base/splitmix64.hpp"
 #include "base/system/directory_lock.hpp"
 #include "base/system/machine_name.hpp"
@@ -149,6 +151,13 @@ worker_path build_path(const member_plan& what, const surroundings& in, store_cl
   return path;
 }
 
+/// Returns the time that --slow adds to the steps of a worker.
+std::chrono::milliseconds slowness_of(const member_plan& what, const member_id& who) {
+  const auto& slow = what.fields.slow_workers;
+  const auto found = slow.find(who.index);
+  return found == slow.end() ? 0ms : found->second;
+}
+
 /// Returns the room of a member's ports, and its links. Without ports it has no room.
 lane_options lanes_of(const member_id& who, const std::string& node, const surroundings& in) {
   std::vector<channel_end> ends;
@@ -172,9 +181,98 @@ void bind(const member_ports& found, port_room& room) {
     room.bind_pulls(*each);
 }
 
+/// Returns the options of a member's part of a line.
+line_part_options options_of_part(const member_plan& what, const surroundings& in,
+                                  std::uint32_t part, const std::shared_ptr<program_notes>& notes) {
+  const auto& line = *in.graph->line;
+  return {.job = what.job,
+          .tables = line.tables[part],
+          .part = part,
+          .parts = line.count(),
+          .micros = line.micro.count,
+          .order = line.micro.order,
+          .worker = {line.line_of(what.self())},
+          .incarnation = what.self().incarnation.value,
+          .notes = {notes.get(), in.graph->workers_name},
+          .change = changes_of_part(*in.graph, what.self(), notes)};
+}
+
+/// Connects the ports of a part with the room of its member, whose ends have the order in which
+/// take_line() adds channels.
+void bind(line_part& part, port_room& room) {
+  std::size_t end = 0;
+  if (auto* const above = part.above()) {
+    room.bind(end++, above->from_above);
+    room.bind(end++, above->to_above);
+  }
+  if (auto* const below = part.below()) {
+    room.bind(end++, below->to_below);
+    room.bind(end++, below->from_below);
+  }
+}
+
+/// Returns the times of a part's computations in virtual time: those of a line last as long as a
+/// worker's step.
+std::function<std::chrono::nanoseconds()>
+times_of_part(const planned_line& line, const surroundings& in, std::chrono::milliseconds longer) {
+  if (!in.simulated)
+    return {};
+  return [step = in.simulated->step_times(longer), count = 2 * line.micro.count * line.count()] {
+    return step() / count;
+  };
+}
+
+/// Has the first part of a line compute the gradients of its worker.
+void compute_by_line(const member_plan& what, const surroundings& in,
+                     const std::shared_ptr<program_notes>& notes, worker_options& how) {
+  const auto& line = *in.graph->line;
+  how.tables = line.tables.front();
+  line_gradient_options first;
+  first.make = [options = options_of_part(what, in, 0, notes),
+                make = line.parts.front().make](line_shell& shell, port_room* room) {
+    auto made = std::make_unique<line_part>(options, make, shell);
+    if (room)
+      bind(*made, *room);
+    return made;
+  };
+  first.ports = how.ports.room;
+  first.slowness = times_of_part(line, in, slowness_of(what, what.self()));
+  first.log = in.log;
+  if (in.simulated)
+    how.slowness = {}; // It is that of the computations.
+  how.gradients = [first](caf::actor_system& system, gradient_thread where) {
+    return spawn_line_gradient_actor(system, first, where);
+  };
+}
+
+/// Spawns a later part of a line.
+played play_part(const member_plan& what, const surroundings& in, std::uint32_t part) {
+  const auto path = build_path(what, in, spawn_client(what, in));
+  played made{.path = {untyped(path.store.values)}};
+  made.path.insert(made.path.end(), path.stages.begin(), path.stages.end());
+  own_actor_options how{.self = what.self(), .job = what.job, .host = machine_name()};
+  how.ports = lanes_of(what.self(), in.graph->workers_name, in);
+  how.notes = path.notes;
+  how.make = [options = options_of_part(what, in, part, path.notes),
+              make = in.graph->line->parts[part].make](port_room& room) {
+    auto own = std::make_unique<line_actor>(options, make);
+    bind(own->part(), room);
+    return own;
+  };
+  how.works = in.works;
+  how.slowness = times_of_part(*in.graph->line, in, {});
+  how.own_thread = !in.simulated;
+  made.members.push_back(
+    untyped(spawn_own_actor(in.system, std::move(how), path.store, in.connector_of(what.self()))));
+  return made;
+}
+
 played play_actor(const member_plan& what, const surroundings& in) {
   assert(in.graph != nullptr);
   const auto& graph = *in.graph;
+  if (graph.line)
+    if (const auto part = graph.line->part_of(what.self()))
+      return play_part(what, in, *part);
   const auto& node = node_of_actor(graph, what.self().index);
   played made;
   store_client store;
@@ -245,6 +343,8 @@ played play_workers(const member_plan& what, const surroundings& in) {
         count(*tally, index, is_first, counters);
       };
     how.ports = what.job.gossip ? lanes : lanes_of(who, in.graph->workers_name, in);
+    if (in.graph->line)
+      compute_by_line(what, in, path.notes, how);
     const auto take = [room = how.ports.room](const member_ports& found) { bind(found, *room); };
     made.members.push_back(untyped(spawn_worker(
       in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes, take),
@@ -316,8 +416,7 @@ worker_options options_of_worker(const member_plan& what, const member_id& who,
     how.window_wait = in.window_wait;
     how.traffic = in.traffic;
   }
-  const auto slow = fields.slow_workers.find(who.index);
-  const auto longer = slow == fields.slow_workers.end() ? 0ms : slow->second;
+  const auto longer = slowness_of(what, who);
   if (in.simulated)
     how.slowness = in.simulated->step_times(longer);
   else if (longer > 0ms)

@@ -5,12 +5,14 @@
 #include "actors/graph/nodes/actors.hpp"
 #include "actors/graph/nodes/neighbours.hpp"
 #include "actors/protocol/gossip/mixing.hpp"
+#include "actors/protocol/pipeline/micro_order.hpp"
 #include "actors/protocol/session/supervision.hpp"
 #include "actors/protocol/coordinator/checkpoint_options.hpp"
 #include "actors/protocol/coordinator/straggler_measure.hpp"
 #include "actors/protocol/worker/read_target.hpp"
 #include "actors/training/keeper.hpp"
 #include "actors/training/local_steps.hpp"
+#include "actors/training/part.hpp"
 #include "actors/training/trainer.hpp"
 #include "serialization/job.hpp"
 
@@ -239,6 +241,27 @@ struct workers {
   supervision on_death = {};
 };
 
+/// How the parts of a line compute a batch.
+struct micro_batching {
+  std::uint32_t count = 4; ///< Micro-batches of a batch, 1 .. 1000.
+  micro_order order = micro_order::one_f_one_b;
+};
+
+/// Lines of processes, in place of workers. A model is cut into parts, and each part has a process
+/// of its own in each line. To the job a line is one worker, and its batches count exactly once.
+struct pipeline {
+  std::uint64_t samples = 0;         ///< Samples of an epoch.
+  std::vector<part_spec> parts = {}; ///< From the data to the loss, 2 .. 64.
+  std::uint32_t lines = 1;           ///< Lines of the job, 1 .. 1024.
+  micro_batching micro = {};
+  /// MiB of a process's pushes that are not acknowledged; later pushes wait. 1 .. 1,048,576.
+  std::uint32_t push_memory_mib = 1024;
+  /// The strongest measure against a slow line; nullopt: their speeds are not compared.
+  std::optional<straggler_measure> stragglers = straggler_measure::evicted;
+  double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers; 1 .. 20.
+  supervision on_death = {};         ///< Of each process.
+};
+
 /// An evaluation of the parameters after each epoch, in the launcher. A graph may have several. The
 /// first evaluator that was added gives the result of the run. Each other one gives measures with
 /// the name of its node, such as "train.rmse".
@@ -249,6 +272,7 @@ struct evaluate {
 template <class Node>
 concept is_store = std::convertible_to<Node, any_store>;
 template <class Node>
-concept is_source = std::same_as<Node, workers> || std::same_as<Node, evaluate> || is_actors<Node>;
+concept is_source = std::same_as<Node, workers> || std::same_as<Node, pipeline> || std::same_as<
+  Node, evaluate> || is_actors<Node>;
 
 } // namespace troupe

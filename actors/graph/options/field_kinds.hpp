@@ -23,6 +23,8 @@ constexpr auto part_of() {
     return std::pair{&run_options::servers, holder::servers};
   else if constexpr (std::same_as<Part, workers>)
     return std::pair{&run_options::workers, holder::workers};
+  else if constexpr (std::same_as<Part, micro_batching>)
+    return std::pair{&run_options::micro, holder::pipeline};
   else if constexpr (std::same_as<Part, reduce>)
     return std::pair{&run_options::reducer, holder::reducer};
   else if constexpr (std::same_as<Part, compress>)

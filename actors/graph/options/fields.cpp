@@ -124,6 +124,13 @@ rows traffic() {
      "With --replicas: compare the values of replicas each N versions, and end the job if they "
      "differ; 0: never. Finds server functions that read more than their arguments",
      "servers::verify_replicas", to(role::server)},
+    {"--micro-batches", number(at(&micro_batching::count), 1, 1000),
+     "Pipelines: micro-batches of a batch, which the parts of a line compute beside each other",
+     "micro_batching::count"},
+    {"--pipeline-order", text(at(&micro_batching::order), parse_micro_order),
+     "Pipelines: fill-drain: all micro-batches forward, then all backward; 1f1b: backward as soon "
+     "as it can, which holds fewer of them in memory",
+     "micro_batching::order"},
     {"--compress", pushes_kind(),
      "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
      "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, where "

@@ -34,6 +34,7 @@ enum class holder : std::uint8_t {
   stale_steps, ///< Optimisers of tables whose steps may be stale.
   workers,
   push_limit, ///< Workers whose pushes may be held back.
+  pipeline,
   reducer,
   codec,
 };

@@ -47,6 +47,17 @@ workers run_options::workers_of(std::uint64_t samples, trainer_maker make) const
   return made;
 }
 
+pipeline run_options::pipeline_of(std::uint64_t samples, std::vector<part_spec> parts) const {
+  return {.samples = samples,
+          .parts = std::move(parts),
+          .lines = workers.count,
+          .micro = micro,
+          .push_memory_mib = workers.push_memory_mib,
+          .stragglers = workers.stragglers,
+          .straggler_time_scale = workers.straggler_time_scale,
+          .on_death = workers.on_death};
+}
+
 stage_list run_options::stages() const {
   stage_list made;
   if (workers.per_process > 1)

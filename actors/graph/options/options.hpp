@@ -54,6 +54,7 @@ struct run_options {
   troupe::servers servers;
   troupe::workers workers;
   std::uint32_t actors = 0; ///< Of all nodes; lower() takes them from the graph.
+  micro_batching micro;     ///< Of pipeline_of().
   reduce reducer;
   compress codec;
   consistency sync;                                    ///< Consistency of the tables of store().
@@ -120,6 +121,9 @@ struct run_options {
   gossip gossip_of(std::vector<table_spec> tables, neighbours with, mixing how) const;
   /// Returns the workers of the command line. `samples`: samples of an epoch.
   troupe::workers workers_of(std::uint64_t samples, trainer_maker make) const;
+  /// Returns lines of parts: --workers of them, with --micro-batches and --pipeline-order.
+  /// `samples`: samples of an epoch.
+  pipeline pipeline_of(std::uint64_t samples, std::vector<part_spec> parts) const;
   /// Returns the stages of the command line: a reducer for --workers-per-process, and a codec for
   /// --compress and --compress-pulls.
   stage_list stages() const;

@@ -4,6 +4,7 @@
 #include "actors/member_port.hpp"
 #include "actors/protocol/actor/actor_life.hpp"
 #include "actors/training/evaluation_computer.hpp"
+#include "actors/training/inner_actor.hpp"
 #include "actors/training/touched_rows.hpp"
 #include "base/exception_text.hpp"
 #include "base/user_code.hpp"
@@ -27,12 +28,31 @@ struct value_question {
   std::vector<std::vector<std::uint64_t>> keys;
 };
 
+/// A request of an inner_actor.
+struct inner_question {
+  std::uint64_t number = 0;
+  request what;
+};
+
+/// The answer to an inner_question.
+struct inner_answer {
+  std::uint64_t number = 0;
+  std::optional<failure> failed; ///< Null: it was answered.
+  reply what;
+};
+
+/// Asks for inner_actor::run().
+struct inner_run {};
+
 /// Says that the program's stop() has returned.
 struct body_ended {};
 
 } // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::value_question)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::inner_question)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::inner_answer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::inner_run)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::body_ended)
 
 namespace troupe {
@@ -46,20 +66,24 @@ constexpr std::size_t events_between_ticks = 16;
 /// again.
 constexpr std::chrono::minutes pull_timeout{2};
 
-/// Runs the program's code. Messages: begin, tick, deliver, values, end.
-using body_handle =
-  caf::typed_actor<caf::reacts_to<step_atom>, caf::reacts_to<tick_atom>,
-                   caf::reacts_to<deliver_atom>, caf::reacts_to<reply>, caf::reacts_to<end_atom>>;
+/// Runs the program's code. Messages: begin, tick, deliver, values, answers, runs, end.
+using body_handle = caf::typed_actor<caf::reacts_to<step_atom>, caf::reacts_to<tick_atom>,
+                                     caf::reacts_to<deliver_atom>, caf::reacts_to<reply>,
+                                     caf::reacts_to<inner_answer>, caf::reacts_to<inner_run>,
+                                     caf::reacts_to<end_atom>>;
 using body_owner = caf::typed_actor<caf::reacts_to<failure>, caf::reacts_to<value_question>,
-                                    caf::reacts_to<body_ended>>;
+                                    caf::reacts_to<inner_question>, caf::reacts_to<body_ended>>;
 
-struct body_shell {
+struct body_shell : inner_shell {
   using pointer = body_handle::stateful_pointer<body_shell>;
 
   body_shell() = default;
 
   void begin_program() {
     run([this] { own = options.make(*options.ports.room); });
+    inner = dynamic_cast<inner_actor*>(own.get());
+    if (inner != nullptr)
+      inner->connect(this);
     if (own)
       whose = options.ports.node + ":" + std::to_string(own->where().index);
     run([this] {
@@ -106,6 +130,33 @@ struct body_shell {
     });
   }
 
+  // -- an inner actor --
+
+  void ask(std::uint64_t number, request what) override {
+    self->send(owner, inner_question{number, std::move(what)});
+  }
+  void run_soon() override {
+    if (options.slowness)
+      self->delayed_send(self, options.slowness(), inner_run{});
+    else
+      self->send(self, inner_run{});
+  }
+  void fail(const failure& why) override {
+    is_over = true;
+    self->send(owner, why);
+  }
+  void say(const std::string& line) override {
+    if (options.ports.log)
+      options.ports.log(log_level::info, line);
+  }
+
+  void take(const inner_answer& answer) {
+    run([&] {
+      const auto what = answer.failed ? result<reply>{*answer.failed} : result<reply>{answer.what};
+      inner->answered(answer.number, what, now_of(*self));
+    });
+  }
+
   void end_program() {
     if (has_begun)
       run([this] { own->stop(); });
@@ -117,7 +168,8 @@ struct body_shell {
   own_actor_options options;
   body_owner owner;
   std::unique_ptr<own_actor> own;
-  std::string whose; ///< "players:1"
+  inner_actor* inner = nullptr; ///< Null: it is of the program.
+  std::string whose;            ///< "players:1"
   bool has_begun = false;
   bool is_over = false;
 
@@ -137,6 +189,8 @@ body_handle::behavior_type run_body(body_shell::pointer self, own_actor_options 
     [&state](tick_atom) { state.tick(); },
     [&state](deliver_atom) { state.deliver(); },
     [&state](const reply& answer) { state.take(answer); },
+    [&state](const inner_answer& answer) { state.take(answer); },
+    [&state](inner_run) { state.run([&state] { state.inner->run(); }); },
     [&state](end_atom) { state.end_program(); },
   };
 }
@@ -252,6 +306,19 @@ struct member_shell {
             });
   }
 
+  /// Asks for an inner actor, which repeats a question by itself.
+  void ask(inner_question& what) {
+    const auto number = what.number;
+    self->request(store.values, pull_timeout, std::move(what.what))
+      .then(
+        [this, number](const reply& answer) {
+          self->send(body, inner_answer{number, {}, answer});
+        },
+        [this, number](const caf::error& error) {
+          self->send(body, inner_answer{number, from_caf(error), {}});
+        });
+  }
+
   pointer self = nullptr;
   own_actor_options options;
   store_client store;
@@ -278,6 +345,7 @@ member_shell::handle::behavior_type run_member(member_shell::pointer self,
     [&state](tick_atom) { state.tick(); },
     [&state](const failure& why) { state.run(state.life->failed(why)); },
     [&state](value_question& what) { state.ask(what); },
+    [&state](inner_question& what) { state.ask(what); },
     [&state](body_ended) { state.run(state.life->stopped()); },
   };
 }

@@ -53,10 +53,11 @@ struct worker_shell {
     store = std::move(to);
     port.open(self, options.self, fingerprint(options.job), connect, options.ports.address);
     steps.emplace(options.job, options.step_planner);
-    for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
-      all_tables.push_back({i});
+    own_tables = options.tables;
+    for (std::uint32_t i = 0; options.tables.empty() && i < options.job.tables.size(); ++i)
+      own_tables.push_back({i});
     idle_since = now_of(*self);
-    nothing_held = empty_cache(options.job);
+    nothing_held = empty_cache(options.job, options.tables);
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     has_frozen = any_frozen(options.job);
@@ -72,9 +73,11 @@ struct worker_shell {
 
   void begin_gradients(trainer_factory make) {
     try {
-      gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
-                                       gradient_thread_of(options), options.keep_on_device,
-                                       options.ports.room);
+      const auto where = gradient_thread_of(options);
+      gradients = options.gradients
+                    ? options.gradients(self->system(), where)
+                    : spawn_gradient_actor(self->system(), options.job, std::move(make), where,
+                                           options.keep_on_device, options.ports.room);
     } catch (const std::system_error&) { // No thread, in a run inside another program.
       failed = failure{errc::job_failed, exception_text()};
       return;
@@ -190,7 +193,7 @@ struct worker_shell {
       const auto step = steps->next_pull();
       if (!step)
         break;
-      if (begins_alone && lacks_frozen(options.job, *held))
+      if (begins_alone && lacks_frozen(options.job, *held, options.tables))
         first_pull = step->number; // Pulls ahead need not bring the frozen tables too.
       prepare({}, *step);
     }
@@ -237,7 +240,7 @@ struct worker_shell {
       pushed = step;
       samples = outcome.samples;
       what.push = push_request{header(step),
-                               all_tables,
+                               own_tables,
                                outcome.base_version,
                                outcome.norm,
                                std::move(outcome.pieces),
@@ -293,7 +296,7 @@ struct worker_shell {
     if (options.delta_pulls)
       held = *whole;
     else if (has_frozen)
-      held = frozen_cache(options.job, **whole);
+      held = frozen_cache(options.job, **whole, options.tables);
     std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // Not copied, as no code writes to them.
       all[x.where.table.value] = x.values;
@@ -315,7 +318,7 @@ struct worker_shell {
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
                              std::move(found->second.rows), found->second.version,
-                             std::move(found->second.identity)});
+                             std::move(found->second.identity), step.generation, step.clock});
     pulled.erase(pulled.begin(), std::next(found)); // Older entries belong to dropped steps.
   }
 
@@ -398,8 +401,8 @@ struct worker_shell {
   store_client store;
   member_port port;
   gradient_actor gradients;
-  listener_sink channels; ///< Null: its trainer has no ports.
-  std::vector<table_id> all_tables;
+  listener_sink channels;           ///< Null: its trainer has no ports.
+  std::vector<table_id> own_tables; ///< That it pulls and pushes.
   cached_ptr nothing_held;
   cached_ptr held;        ///< The last pull's values: frozen tables, and with delta pulls all.
   bool is_sparse = false; ///< Whether any table is.

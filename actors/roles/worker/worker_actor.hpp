@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -42,7 +43,10 @@ struct worker_options {
   /// Pulls return only blocks of dense tables that changed since the last pull. Costs memory: the
   /// values of the last pull are kept.
   bool delta_pulls = false;
-  lane_options ports{}; ///< Those of its trainer.
+  lane_options ports{};           ///< Those of its trainer.
+  std::vector<table_id> tables{}; ///< Those that it pulls and pushes; empty: all.
+  /// Makes the actor that computes its gradients; null: spawn_gradient_actor().
+  std::function<gradient_actor(caf::actor_system&, gradient_thread)> gradients{};
   /// Leaves gradients on a device. The kv must be a reduce stage, which accepts them.
   bool keep_on_device = false;
 };

@@ -1,0 +1,23 @@
+#include "actors/protocol/pipeline/micro_order.hpp"
+
+#include "base/quote.hpp"
+
+namespace troupe {
+
+const char* to_string(micro_order which) {
+  switch (which) {
+  case micro_order::fill_drain: return "fill-drain";
+  case micro_order::one_f_one_b: return "1f1b";
+  }
+  return "unknown";
+}
+
+result<micro_order> parse_micro_order(const std::string& text) {
+  for (const auto which : {micro_order::fill_drain, micro_order::one_f_one_b})
+    if (text == to_string(which))
+      return which;
+  return {errc::invalid_argument,
+          quote(text) + " is no order of micro-batches: use fill-drain or 1f1b"};
+}
+
+} // namespace troupe

@@ -1,0 +1,169 @@
+// The shells of parts in the simulated pipeline, and the servers that they ask.
+#include "cli/sim/pipeline/pipeline_world_parts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::sim {
+
+// -- shell --------------------------------------------------------------------------------------
+
+void pipeline_world::shell::send(part_side to, const part_word& what) {
+  if (what.what == part_word::kind::begin && part_->is_first())
+    world_->records_[{part_->line, what.of.incarnation, what.of.number}].step = what.step;
+  world_->carry(*part_, to, what);
+}
+
+void pipeline_world::shell::keep_input(std::uint32_t micro) {
+  require(part_->in_hand != nullptr && part_->in_hand->word.what == part_word::kind::forward,
+          "keeps: no activations came");
+  require(part_->inputs.emplace(micro, part_->in_hand->value).second, "keeps: an input twice");
+  world_->check_kept(*part_);
+}
+
+void pipeline_world::shell::keep_gradient(std::uint32_t micro) {
+  require(part_->in_hand != nullptr && part_->in_hand->word.what == part_word::kind::backward,
+          "keeps: no gradient came");
+  require(part_->gradients.emplace(micro, part_->in_hand->value).second, "keeps: a gradient twice");
+  world_->check_kept(*part_);
+}
+
+void pipeline_world::shell::pull(const part_attempt& of, const part_step& step) {
+  world_->ask(*part_, {part_->line, part_->index, part_->incarnation, of, step.batch.value});
+}
+
+void pipeline_world::shell::push(const part_attempt& of, const part_step& step) {
+  world_->check_sum(*part_, of);
+  world_->ask(*part_, {part_->line, part_->index, part_->incarnation, of, step.batch.value, true,
+                       part_->sum});
+}
+
+void pipeline_world::shell::compute_forward(std::uint32_t micro) {
+  if (part_->is_first())
+    part_->inputs.emplace(micro, input_of(part_->batch, micro));
+  ++part_->kept;
+  world_->check_kept(*part_);
+  compute(micro, true);
+}
+
+void pipeline_world::shell::compute_backward(std::uint32_t micro) { compute(micro, false); }
+
+/// Computes for a while, with the values of the begin.
+void pipeline_world::shell::compute(std::uint32_t micro, bool is_forward) {
+  require(!part_->computing, "computes: two micro-batches at a time");
+  require(part_->inputs.contains(micro), "computes: an input that is not kept");
+  const auto& of = *part_->flow->present();
+  if (part_->is_first() && is_forward && micro == 0)
+    world_->note_values(*part_, of, part_->value);
+  const auto input = part_->inputs.at(micro);
+  const auto output = output_of(input, part_->value);
+  part::computation made{of, micro, is_forward, false, output, loss_of(output)};
+  if (!is_forward) {
+    require(part_->flow->is_last() || part_->gradients.contains(micro),
+            "computes: a gradient that is not kept");
+    const auto gradient = part_->flow->is_last() ? output : part_->gradients.at(micro);
+    made.result = input_gradient_of(input, part_->value, gradient);
+  }
+  part_->computing = made;
+  const auto takes = std::chrono::microseconds{world_->pick(20, part_->compute_us)};
+  world_->post_to(*part_, world_->now_ + takes, [world = world_](part& at) { world->report(at); });
+}
+
+void pipeline_world::shell::done(double loss) {
+  world_->check_done(*part_, loss);
+  world_->push_first(*part_);
+}
+
+void pipeline_world::shell::drop(const part_attempt& /*which*/) {
+  if (part_->computing)
+    part_->computing->is_dropped = true;
+  part_->forget();
+}
+
+void pipeline_world::shell::say(const std::string& line) {
+  ++world_->lines_[part_->line].broken_attempts;
+  ++world_->tally_.ended;
+  world_->note(line);
+}
+
+/// Reports the end of a computation to the flow.
+void pipeline_world::report(part& at) {
+  at.reported = std::exchange(at.computing, std::nullopt);
+  const auto& done = *at.reported;
+  if (done.is_dropped)
+    ++tally_.old_results;
+  else if (!done.is_forward) {
+    at.sum = added(at.sum, done.result);
+    at.inputs.erase(done.micro);
+    at.gradients.erase(done.micro);
+    --at.kept;
+    ++tally_.micros;
+  }
+  if (done.is_forward)
+    at.flow->computed_forward(*at.effects);
+  else
+    at.flow->computed_backward(done.loss, *at.effects);
+  at.reported.reset();
+}
+
+// -- servers ------------------------------------------------------------------------------------
+
+/// Sends a request to the servers. Request or answer may be lost, which the asking part notices.
+void pipeline_world::ask(const part& who, const request& what) {
+  const auto way = [&] { return std::chrono::microseconds{pick(50, delay_us_max_)}; };
+  const bool is_request_lost = !quiet_ && chance(request_failure_);
+  const bool is_answer_lost = !quiet_ && chance(request_failure_);
+  const auto arrives = now_ + way(), answered = arrives + way();
+  if (is_request_lost)
+    return post_to(who, now_ + pick_ms(20, 200),
+                   [this, what](part& at) { answer(at, what, false, 0); });
+  at(arrives, [this, what, is_answer_lost, answered] {
+    std::uint64_t value = 0;
+    const bool is_good = serve(what, value);
+    auto& asks = *all_[what.line * parts_ + what.part];
+    if (asks.incarnation != what.by)
+      return;
+    const auto when = is_answer_lost ? now_ + pick_ms(20, 200) : answered;
+    post_to(asks, when, [this, what, is_good = is_good && !is_answer_lost, value](part& at) {
+      answer(at, what, is_good, value);
+    });
+  });
+}
+
+/// Pulls from a table, or applies a push. Returns false for an incarnation that was replaced.
+bool pipeline_world::serve(const request& what, std::uint64_t& value) {
+  auto& from = tables_[what.part];
+  auto& newest = from.at[what.line];
+  if (what.of.incarnation < newest) {
+    ++tally_.fenced;
+    return false;
+  }
+  newest = what.of.incarnation;
+  if (what.is_push && !from.applied.insert(what.batch).second)
+    ++tally_.duplicates;
+  else if (what.is_push)
+    from.value = mixed(from.value, what.sum);
+  value = from.value;
+  return true;
+}
+
+/// Takes an answer of the servers, or the end of the wait for it.
+void pipeline_world::answer(part& who, const request& what, bool is_good, std::uint64_t value) {
+  if (!is_good)
+    ++(what.is_push ? tally_.failed_pushes : tally_.failed_pulls);
+  if (who.is_first())
+    return worker_heard(who, what, is_good, value);
+  if (!is_good)
+    return what.is_push ? who.flow->push_failed(what.of, now_)
+                        : who.flow->pull_failed(what.of, now_);
+  if (what.is_push)
+    return who.flow->pushed(what.of, *who.effects);
+  const auto* const present = who.flow->present();
+  if (present == nullptr || *present != what.of)
+    return who.flow->pulled(what.of, *who.effects);
+  who.value = value;
+  note_values(who, what.of, value);
+  who.flow->pulled(what.of, *who.effects);
+}
+
+} // namespace troupe::sim

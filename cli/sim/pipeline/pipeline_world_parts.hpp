@@ -1,0 +1,145 @@
+// Parts of the simulated pipeline that several of its files need.
+#pragma once
+
+#include "cli/sim/pipeline/pipeline_world.hpp"
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace troupe::sim {
+
+constexpr milliseconds pipeline_tick_interval = 20ms;
+
+/// Returns a number that depends on both, and on their order.
+constexpr std::uint64_t mixed(std::uint64_t one, std::uint64_t other) {
+  const auto x =
+    (one ^ (other + 0x9e3779b97f4a7c15ull + (one << 6) + (one >> 2))) * 0xbf58476d1ce4e5b9ull;
+  return x ^ (x >> 31);
+}
+
+/// Is a part's model: a function of its input, its values, and the gradient of its output.
+constexpr std::uint64_t input_of(std::uint64_t batch, std::uint32_t micro) {
+  return mixed(batch, micro);
+}
+constexpr std::uint64_t output_of(std::uint64_t input, std::uint64_t value) {
+  return mixed(input, value);
+}
+constexpr double loss_of(std::uint64_t output) { return static_cast<double>(output % 64); }
+constexpr std::uint64_t input_gradient_of(std::uint64_t input, std::uint64_t value,
+                                          std::uint64_t gradient) {
+  return mixed(mixed(input, value), gradient);
+}
+/// Adds the gradient of a micro-batch to a sum. The order counts.
+constexpr std::uint64_t added(std::uint64_t sum, std::uint64_t input_gradient) {
+  return sum * 31 + input_gradient + 1;
+}
+
+/// Holds a word with its activations or its gradient.
+struct pipeline_world::parcel {
+  part_word word;
+  std::uint64_t value = 0;
+};
+
+/// A pull or a push of one part, as the servers get it.
+struct pipeline_world::request {
+  std::uint32_t line = 0, part = 0;
+  std::uint64_t by = 0; ///< Incarnation of the asking part.
+  part_attempt of = {}; ///< Of the worker: its incarnation, and the number of its step.
+  std::uint64_t batch = 0;
+  bool is_push = false;
+  std::uint64_t sum = 0;
+};
+
+/// Carries out the effects of one part's flow.
+class pipeline_world::shell final : public part_effects {
+public:
+  shell(pipeline_world& in, part& of) : world_(&in), part_(&of) {}
+
+  void send(part_side to, const part_word& what) override;
+  void keep_input(std::uint32_t micro) override;
+  void keep_gradient(std::uint32_t micro) override;
+  void pull(const part_attempt& of, const part_step& step) override;
+  void compute_forward(std::uint32_t micro) override;
+  void compute_backward(std::uint32_t micro) override;
+  void push(const part_attempt& of, const part_step& step) override;
+  void done(double loss) override;
+  void drop(const part_attempt& which) override;
+  void say(const std::string& line) override;
+
+private:
+  void compute(std::uint32_t micro, bool is_forward);
+
+  pipeline_world* world_;
+  part* part_;
+};
+
+struct pipeline_world::part {
+  struct computation {
+    part_attempt of = {};
+    std::uint32_t micro = 0;
+    bool is_forward = false;
+    bool is_dropped = false;
+    std::uint64_t result = 0; ///< Output, or the input's gradient.
+    double loss = 0;          ///< Of the output.
+  };
+  enum class worker_state : std::uint8_t { idle, pulls, flows, pushes };
+
+  std::uint32_t place = 0, line = 0, index = 0;
+  std::uint64_t incarnation = 0;
+  bool is_alive = false;
+  std::unique_ptr<shell> effects = {};
+  std::unique_ptr<part_flow> flow = {};
+  std::array<bool, 2> has_in = {}, has_out = {}; ///< Lanes, by side.
+  const parcel* in_hand = nullptr;
+
+  std::uint64_t value = 0;                            ///< Of the present attempt.
+  std::map<std::uint32_t, std::uint64_t> inputs = {}; ///< By micro-batch, from their arrival on.
+  std::map<std::uint32_t, std::uint64_t> gradients = {};
+  std::uint32_t kept = 0; ///< Inputs from the begin of their forward to the end of their backward.
+  std::uint64_t sum = 0;
+  std::optional<computation> computing = {}, reported = {};
+  std::uint64_t compute_us = 0;
+
+  worker_state worker = worker_state::idle; ///< Of the first part.
+  std::uint64_t work = 0;                   ///< Grows with each step of the worker.
+  std::uint64_t batch = 0;                  ///< That the worker is at.
+  std::uint64_t pushed_sum = 0;             ///< That the worker pushes.
+
+  std::deque<std::function<void(part&)>> inbox = {};
+  time_point paused_until{0};
+
+  bool is_first() const { return index == 0; }
+  /// Forgets all inputs, gradients and the sum of an attempt.
+  void forget() {
+    inputs.clear();
+    gradients.clear();
+    kept = 0;
+    sum = 0;
+  }
+};
+
+/// A lane from a part to its neighbour, and its present session.
+struct pipeline_world::lane {
+  std::uint32_t from = 0, to = 0; ///< Places.
+  std::uint64_t session = 0;      ///< The newest one.
+  std::uint64_t receives = 0;     ///< Session of the receiver; 0: none.
+  std::uint64_t from_incarnation = 0, to_incarnation = 0;
+  bool is_opening = false, sends = false; ///< The sender's end.
+  bool carries = false;                   ///< Words that are sent now arrive.
+  std::uint64_t dropped = 0;              ///< Words of sessions up to this one do not arrive.
+  std::uint64_t delay_us_max = 1000;
+  time_point last{0}; ///< Arrival of the last word.
+
+  /// Returns where the receiver is, as the sender sees it.
+  part_side side_of_receiver() const { return to > from ? part_side::below : part_side::above; }
+  part_side side_of_sender() const { return to > from ? part_side::above : part_side::below; }
+};
+
+/// Returns the place of a side in arrays of both.
+constexpr std::size_t place_of(part_side side) { return side == part_side::above ? 0 : 1; }
+
+} // namespace troupe::sim

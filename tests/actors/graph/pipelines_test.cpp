@@ -1,0 +1,186 @@
+// Tests how pipelines are lowered; line_part_test.cpp runs their parts.
+#include "actors/graph/plan.hpp"
+#include "tests/actors/tiny_training.hpp"
+
+#include "doctest/doctest.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipelines_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct no_part final : part {
+  void forward(const micro_batch&, const_tensors, std::span<const float>, part_output&) override {}
+  double backward(const micro_batch&, const_tensors, std::span<const float>, std::span<const float>,
+                  mutable_tensors, std::span<float>) override {
+    return 0;
+  }
+};
+
+part_spec part_with(std::vector<std::string> tables) {
+  return {std::move(tables), [] { return std::make_unique<no_part>(); }};
+}
+
+/// A program: three tables, and lines of these parts.
+struct program_of_parts {
+  run_options options;
+  std::vector<table_spec> tables{table_of("w1", 40), table_of("w2", 30), table_of("w3", 20)};
+  std::vector<part_spec> parts{part_with({"w1"}), part_with({"w3", "w2"})};
+  stage_list path;
+
+  graph described() const {
+    graph g;
+    auto model = g.add("model", options.store(tables));
+    g.add("line", options.pipeline_of(100, parts)).into(path, model);
+    return g;
+  }
+  result<plan> lowered() const { return lower("tiny", described(), options); }
+  std::string rejection() const {
+    const auto made = lowered();
+    return made ? "" : made.error().text;
+  }
+};
+
+std::string rejection_of(const std::function<void(program_of_parts&)>& change) {
+  program_of_parts some;
+  change(some);
+  return some.rejection();
+}
+
+} // namespace
+
+TEST_CASE("a line is a worker, actors and channels") {
+  program_of_parts some;
+  some.parts = {part_with({"w1"}), part_with({"w2"}), part_with({"w3"})};
+  some.options.workers.count = 2;
+  const auto made = some.lowered();
+  REQUIRE_MESSAGE(made, made.error().text);
+  CHECK(made->job.workers == 2);
+  CHECK(made->job.actors == 4);
+  REQUIRE(made->line);
+  CHECK(made->line->tables[2] == std::vector<table_id>{{2}});
+  const auto names = [&](const member_id& who) {
+    std::vector<std::string> all;
+    for (const auto& each : channels_of(*made, who))
+      all.push_back((each.end.sends ? "to " : "from ") + to_string(process_of(each.end.peers.at(0)))
+                    + " by " + each.end.channel);
+    return all;
+  };
+  CHECK(names({role::worker, 1, {}})
+        == std::vector<std::string>{"to actor 1 by line>line.1", "from actor 1 by line.1>line"});
+  CHECK(names({role::actor, 1, {}})
+        == std::vector<std::string>{"from worker 1 by line>line.1", "to worker 1 by line.1>line",
+                                    "to actor 3 by line.1>line.2",
+                                    "from actor 3 by line.2>line.1"});
+}
+
+TEST_CASE("a process of a line is named by line and part") {
+  program_of_parts some;
+  some.options.workers.count = 2;
+  some.options.by_node = {{"--kill", "line", 2, 1s}, {"--kill", "line", 3, 2s}};
+  const auto made = some.lowered();
+  REQUIRE_MESSAGE(made, made.error().text);
+  REQUIRE(made->options.kills.size() == 2);
+  CHECK(to_string(made->options.kills[0].who) == "worker 1");
+  CHECK(to_string(made->options.kills[1].who) == "actor 1");
+  CHECK(rejection_of([](auto& x) {
+          x.options.by_node = {{"--kill", "line", 8, 1s}};
+        })
+        == "--kill: line has no process 8, only 0 to 7: process I is line I / 2, part I % 2");
+  CHECK(rejection_of([](auto& x) {
+          x.options.by_node = {{"--slow", "line", 3, 5ms}};
+        })
+        == "--slow: line:3 is part 1 of its line: name the first part, line:2");
+}
+
+TEST_CASE("a graph of a pipeline is printed with its parts") {
+  program_of_parts some;
+  some.options.workers.count = 1;
+  some.options.micro = {8, micro_order::fill_drain};
+  const auto made = some.lowered();
+  REQUIRE_MESSAGE(made, made.error().text);
+  CHECK(to_text(*made).starts_with(
+    "line       pipeline of 2 parts x1, fill-drain, 8 micro-batches  => model\n"
+    "part 0     w1\n"
+    "part 1     w3, w2\n"
+    "model "));
+  CHECK(to_dot(*made).find("line.1") == std::string::npos);
+}
+
+TEST_CASE("parts need tables, and each table one part") {
+  CHECK(rejection_of([](auto& x) { x.parts.pop_back(); })
+        == "line has 1 part, and a pipeline has 2 to 64");
+  CHECK(rejection_of([](auto& x) { x.parts[0].tables.clear(); })
+        == "line: part 0 has no tables: give it one, or put its work into another part");
+  CHECK(rejection_of([](auto& x) { x.parts[1].make = {}; })
+        == "line: part 1 has no maker: set part_spec::make");
+  CHECK(rejection_of([](auto& x) { x.parts[1].tables.push_back("w1"); })
+        == "line: table 'w1' is in part 0 and in part 1: a table has one part");
+  CHECK(rejection_of([](auto& x) { x.parts[1].tables.pop_back(); })
+        == "line: table 'w2' is in no part: name it in one of them");
+  CHECK(rejection_of([](auto& x) { x.parts[0].tables[0] = "w9"; })
+        == "line: part 0 has the table 'w9', and model has no such table");
+}
+
+TEST_CASE("tables of a pipeline are dense, learn, and do not go by clocks") {
+  const auto of_table = [](const std::function<void(table_spec&)>& change) {
+    return rejection_of([&](auto& x) { change(x.tables[1]); });
+  };
+  CHECK(rejection_of([](auto& x) { x.options.sync = {consistency_mode::bsp}; })
+        == "line is a pipeline, and table 'w1' is bsp, whose steps need all tables in one push: "
+           "use asp or ssp");
+  CHECK(rejection_of([](auto& x) { x.options.sync = {consistency_mode::ssp, 2}; }) == "");
+  CHECK(of_table([](auto& x) { x.frozen = true; })
+        == "line is a pipeline, and table 'w2' is frozen: leave it unfrozen, or keep it within the "
+           "part");
+  CHECK(of_table([](auto& x) { x.optimizer.clip_norm = 1; })
+        == "line is a pipeline, and table 'w2' clips by norm, which is that of all parts: use "
+           "--clip-value");
+}
+
+TEST_CASE("a pipeline refuses records, reducers and too many micro-batches") {
+  CHECK(rejection_of([](auto& x) { x.options.record_directory = "r"; })
+        == "--record: line is a pipeline, whose parcels a replay does not have: leave the option "
+           "out");
+  CHECK(rejection_of([](auto& x) { x.path = {reduce{}}; })
+        == "line is a pipeline, each line of which pushes by itself: leave the reducer out");
+  CHECK(rejection_of([](auto& x) { x.options.micro.count = 65; })
+        == "--micro-batches: line cuts a batch of 64 samples into 65: use --batch 65 or more");
+}
+
+TEST_CASE("a pipeline needs servers") {
+  program_of_parts some;
+  graph g;
+  auto peers =
+    g.add("peers", some.options.gossip_of(some.tables, neighbours::ring(), mixing::pairwise));
+  g.add("line", some.options.pipeline_of(100, some.parts)).into(peers);
+  const auto made = lower("tiny", g, some.options);
+  REQUIRE_FALSE(made);
+  CHECK(
+    made.error().text.starts_with("line is a pipeline, whose parts push to servers, and peers"));
+}
+
+TEST_CASE("options of pipelines have no effect on workers") {
+  run_options options;
+  options.micro.count = 8;
+  options.given = {"--micro-batches"};
+  graph g;
+  auto model = g.add("model", options.store({table_of("w", 40)}));
+  g.add("learners", options.workers_of(100, trainers(to_three))).into(model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text
+        == "--micro-batches has no effect: learners has workers, and no parts of a model");
+}
+
+} // namespace pipelines_test

@@ -1,0 +1,78 @@
+"""Checks training in parts, by 11_pipeline: equal bytes in all ways to run, deaths of each part, of a
+server and of the coordinator, and bad input. Each batch is applied once, whatever dies.
+"""
+import cluster
+
+EPOCHS = 2
+BATCHES = EPOCHS * 235  # 60,000 drawn digits, 256 per batch.
+ACCURACY = 0.85
+
+# (words, exit status, pattern of the single line).
+BAD_INPUT = [
+    ("--sync bsp", 2, "table 'w1' is bsp, whose steps need all tables in one push: use asp or ssp"),
+    ("--parts 1", 2, "line has 1 part, and a pipeline has 2 to 64"),
+    ("--parts 4", 2, "--parts: mlp:64,32 has 3 layers, so it has 2 to 3 parts"),
+    ("--micro-batches 0", 2, "--micro-batches"),
+    ("--micro-batches 300", 2, "line cuts a batch of 256 samples into 300: use --batch 300"),
+    ("--pipeline-order gpipe", 2, "--pipeline-order"),
+    ("--clip-norm 1", 2, "table 'w1' clips by norm, which is that of all parts: use --clip-value"),
+    ("--workers-per-process 2", 2, "--workers-per-process"),
+    ("--record {home}/trace", 2, "--record: line is a pipeline, whose parcels a replay does not"),
+    ("--kill line:2@1", 2, "--kill: line has no process 2, only 0 to 1"),
+    ("--slow line:1:50", 2, "--slow: line:1 is part 1 of its line: name the first part, line:0"),
+    ("--sync allreduce", 2, "pipeline"),
+]
+
+
+class Pipeline(cluster.ClusterTest):
+    program = "pipeline"
+    seconds = 40
+    common = ("--data", "digits", "--model", "mlp:64,32", "--batch", 256)
+
+    def assert_learnt(self, run):
+        self.assertIn(f"all {BATCHES} batches are applied", run.out)
+        self.assertGreater(run.report["test_accuracy"], ACCURACY)
+
+    def export_of(self, name, *options):
+        file = self.home / f"{name}.npz"
+        has_processes = {"--threads", "--simulate"}.isdisjoint(options)
+        run = self.finish("--epochs", EPOCHS, "--export", file, *options, name=name,
+                          processes=has_processes)
+        self.assert_learnt(run)
+        return file.read_bytes()
+
+    def test_equal_bytes(self):
+        """One line gives the same bytes in each order, number of parts and way to run."""
+        first = self.export_of("whole")
+        for name, options in (("fill", ("--pipeline-order", "fill-drain")),
+                              ("three", ("--parts", 3)), ("threads", ("--threads",)),
+                              ("virtual", ("--simulate",))):
+            with self.subTest(name):
+                self.assertEqual(self.export_of(name, *options), first)
+
+    def test_deaths(self):
+        """Parts of two lines, a server with a replica, and the coordinator die."""
+        run = self.finish("--epochs", EPOCHS, "--workers", 2, "--parts", 3, "--replicas", 2,
+                          "--kill", "line:1@0.3", "--kill", "line:5@0.5", "--kill", "line:3@0.7",
+                          "--kill", "server:0@0.9", "--kill", "coordinator:0@1.2")
+        self.assert_learnt(run)
+
+    def test_resume(self):
+        """A finished job is resumed by another number of parts."""
+        first = self.export_of("begun", "--checkpoint", self.home / "state")
+        again = self.finish("--epochs", EPOCHS, "--checkpoint", self.home / "state", "--resume",
+                            "--parts", 3, "--export", self.home / "again.npz", name="again")
+        self.assertEqual(again.report["pushes"]["sent"], 0)
+        self.assertEqual((self.home / "again.npz").read_bytes(), first)
+
+    def test_bad_input(self):
+        for words, status, pattern in BAD_INPUT:
+            with self.subTest(words):
+                run = self.finish(*words.format(home=self.home).split(), status=status)
+                self.assertRegex(run.err, pattern)
+                self.assertEqual(run.err.count("\n"), 1, run.err)
+                self.assertEqual(run.out, "")
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
