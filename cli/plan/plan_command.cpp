@@ -1,7 +1,9 @@
 #include "cli/plan/plan_command.hpp"
 
+#include "actors/protocol/pipeline/micro_order.hpp"
 #include "base/command_line.hpp"
 #include "base/system/output_file.hpp"
+#include "cli/plan/pipeline.hpp"
 #include "cli/plan/sizing.hpp"
 #include "cli/plan/svg.hpp"
 #include "cli/plan/topology_file.hpp"
@@ -36,6 +38,7 @@ struct options {
   std::filesystem::path svg;
   planning::server_needs needs{.network_per_second = 10e9 / 8, .disk_per_second = 500e6};
   bool asks_for_servers = false;
+  planning::pipeline_needs line;
 };
 
 double busy_share(const strategy_plan& x) { return 100 * x.cost.busiest_seconds / x.cost.seconds; }
@@ -87,10 +90,17 @@ result<void> write_drawing(const options& given, const routing& ways, const stra
 }
 
 result<void> run(options& given) {
+  if (!given.line.parts.empty()) {
+    const auto text = planning::pipeline_text(given.line);
+    if (!text)
+      return text.error();
+    fmt::print("{}", *text);
+    return {};
+  }
   if (given.topology.empty() && !given.asks_for_servers)
     return {errc::invalid_argument,
             "no plan was asked for: give --topology (strategies on it), --workers "
-            "(sizes of a parameter server), or both"};
+            "(sizes of a parameter server) or both, or --parts (a pipeline)"};
   if (!given.svg.empty() && given.topology.empty())
     return {errc::invalid_argument, "--svg draws a topology: give --topology"};
   if (given.needs.replicas > given.needs.servers)
@@ -114,18 +124,19 @@ result<void> run(options& given) {
   return {};
 }
 
-/// Adds an option with a unit, parsed by `parse`.
-void add_quantity(CLI::App& words, const char* name, double& value,
-                  result<double> (*parse)(const std::string&), const std::string& help,
-                  const char* form, const char* group) {
-  words
+/// Adds an option whose text is parsed by `parse`.
+template <class T>
+CLI::Option* add_parsed(CLI::App& words, const char* name, T& value,
+                        result<T> (*parse)(const std::string&), const std::string& help,
+                        const char* form, const char* group) {
+  return words
     .add_option_function<std::string>(
       name,
       [name, &value, parse](const std::string& text) {
-        const auto parsed = parse(text);
+        auto parsed = parse(text);
         if (!parsed)
           throw CLI::ValidationError(fmt::format("{}: {}", name, parsed.error().text));
-        value = *parsed;
+        value = *std::move(parsed);
       },
       help)
     ->type_name(form)
@@ -155,12 +166,14 @@ void add_sizing_words(CLI::App& words, options& given) {
     ->type_name("N")
     ->group(group);
   add_count("--servers", given.needs.servers, 1, "Servers that share the parameters");
-  add_quantity(words, "--step", given.needs.step_seconds, planning::parse_seconds,
-               "Time of a worker's computation for a batch [100ms]", "TIME", group);
-  add_quantity(words, "--network", given.needs.network_per_second, planning::parse_rate,
-               "Rate of each worker and server, in each direction [10Gbit/s]", "RATE", group);
-  add_quantity(words, "--disk", given.needs.disk_per_second, planning::parse_rate,
-               "At which a server reads a checkpoint [500MB/s]", "RATE", group);
+  add_parsed(words, "--step", given.needs.step_seconds, planning::parse_seconds,
+             "Time of a worker's computation for a batch [100ms]", "TIME", group);
+  add_parsed(words, "--network", given.needs.network_per_second, planning::parse_rate,
+             "Rate of each worker and server, or of each link between two parts, in each direction "
+             "(default: 10Gbit/s; with --parts, links take no time)",
+             "RATE", group);
+  add_parsed(words, "--disk", given.needs.disk_per_second, planning::parse_rate,
+             "At which a server reads a checkpoint [500MB/s]", "RATE", group);
   const auto add_ratio = [&](const char* name, double& value, const char* help) {
     words.add_option(name, value, help)
       ->check(CLI::Range(1.0, 1e6).description(""))
@@ -181,8 +194,53 @@ void add_sizing_words(CLI::App& words, options& given) {
   add_ratio("--slowest", given.needs.slowest, "Step of the slowest worker, in steps of the others");
   auto* const workers = words.get_option("--workers");
   for (auto* const each : words.get_options())
-    if (each->get_group() == group && each != workers)
+    if (each->get_group() == group && each != workers && each->get_name() != "--network")
       each->needs(workers);
+}
+
+void add_pipeline_words(CLI::App& words, options& given) {
+  constexpr auto group = "Pipelines (with --parts)";
+  auto* const parts = add_parsed(words, "--parts", given.line.parts, planning::parse_parts,
+                                 "Predicts a pipeline: times of forward and backward of each part "
+                                 "for a whole batch, as 20ms/40ms,25ms/50ms",
+                                 "TIMES", group);
+  const auto add_count = [&](const char* name, std::uint32_t& value, const char* help) {
+    return words.add_option(name, value, help)
+      ->check(CLI::Range(1u, planning::pipeline_samples_max).description(""))
+      ->type_name("N")
+      ->group(group);
+  };
+  auto* const batch = add_count("--batch", given.line.samples, "Samples of a batch");
+  auto* const micros =
+    add_count("--micro-batches", given.line.micros, "Stretches in which a batch passes the parts");
+  auto* const order = add_parsed(
+    words, "--pipeline-order", given.line.order, parse_micro_order,
+    "Which computation of a part comes first: 1f1b or fill-drain [1f1b]", "ORDER", group);
+  auto* const sizes =
+    add_parsed(words, "--activations", given.line.activation_bytes, planning::parse_activations,
+               "Size of a batch's activations at each cut between two parts, as 256KB; or one for "
+               "each cut, as 256KB,64KB",
+               "SIZES", group);
+  for (auto* const each : {batch, micros, order, sizes})
+    each->needs(parts);
+  parts->needs(batch)->needs(micros);
+  for (const auto* const each : {"--topology", "--bytes", "--chunk-min", "--svg", "--workers"})
+    parts->excludes(words.get_option(each));
+}
+
+/// Refuses options that do not fit each other, which CLI11 cannot tell.
+void check_together(const CLI::App& words, options& given) {
+  const bool has_parts = !given.line.parts.empty();
+  const bool has_network = words.count("--network") > 0;
+  if (!has_parts && words.count("--bytes") == 0)
+    throw CLI::RequiredError("--bytes");
+  if (has_network && !has_parts && !given.asks_for_servers)
+    throw CLI::RequiresError("--network", "--workers or --parts");
+  if (!has_parts)
+    return;
+  given.line.network_per_second = has_network ? given.needs.network_per_second : 0;
+  if (const auto fits = planning::check(given.line); !fits)
+    throw CLI::ValidationError(fits.error().text);
 }
 
 } // namespace
@@ -207,8 +265,8 @@ std::string plan_text(const routing& ways, double bytes, const std::vector<strat
 
 command plan_command(CLI::App& app) {
   const auto given = std::make_shared<options>();
-  auto* const words =
-    app.add_subcommand("plan", "Picks the aggregation strategy for a topology, and sizes servers");
+  auto* const words = app.add_subcommand(
+    "plan", "Picks the aggregation strategy for a topology, sizes servers, and predicts pipelines");
   words
     ->add_option("--topology", given->topology,
                  fmt::format("{}, machine (this one, measured now), or a file "
@@ -216,15 +274,16 @@ command plan_command(CLI::App& app) {
                              fmt::join(kernels::preset_names(), ", ")))
     ->check(path_fault)
     ->type_name("NAME|FILE");
-  add_quantity(*words, "--bytes", given->bytes, planning::parse_bytes,
-               "Size of the gradient, as 160MB or 64KiB", "SIZE", "Options");
-  words->get_option("--bytes")->required();
-  add_quantity(*words, "--chunk-min", given->planner.chunk_bytes_min, planning::parse_bytes,
-               "Smallest chunk that is tried [64KiB]", "SIZE", "Options");
+  add_parsed(*words, "--bytes", given->bytes, planning::parse_bytes,
+             "Size of the gradient, as 160MB or 64KiB; needed without --parts", "SIZE", "Options");
+  add_parsed(*words, "--chunk-min", given->planner.chunk_bytes_min, planning::parse_bytes,
+             "Smallest chunk that is tried [64KiB]", "SIZE", "Options");
   words->add_option("--svg", given->svg, "Draws topology and timeline of the choice")
     ->check(path_fault)
     ->type_name("FILE");
   add_sizing_words(*words, *given);
+  add_pipeline_words(*words, *given);
+  words->callback([words, given] { check_together(*words, *given); });
   return {words, [given] { return run(*given); }};
 }
 

@@ -1,4 +1,4 @@
-// `troupe plan` finds the aggregation strategy for a topology and the sizes of a parameter server.
+// `troupe plan` finds aggregation strategies, sizes parameter servers, and predicts pipelines.
 #pragma once
 
 #include "cli/command.hpp"

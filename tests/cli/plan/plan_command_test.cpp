@@ -195,6 +195,42 @@ TEST_CASE("plan: a command line that cannot be used gives one line") {
                  "No such file"));
 }
 
+TEST_CASE("plan: a pipeline that cannot be predicted gives one line") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--parts", "20ms/40ms,25ms/50ms", "--batch", "4"});
+    return outcome(std::move(more));
+  };
+  const auto of = [](const std::string& parts) {
+    return outcome({"--parts", parts, "--batch", "4", "--micro-batches", "2"});
+  };
+  CHECK_EQ(of("20ms"), "--parts: '20ms' is not the times of forward and backward of a part, as "
+                       "20ms/40ms");
+  CHECK_EQ(of("20ms/40ms"), "--parts: a pipeline has 2 to 32 parts, not 1");
+  CHECK_EQ(of("20ms/0ms,20ms/40ms"), "--parts: '0ms' is not above 0");
+  CHECK_EQ(of("20ms/40ms,20/40ms"), "--parts: '20' is not a time such as 100ms or 1.5s");
+  CHECK_EQ(with({"--micro-batches", "8"}),
+           "--micro-batches: 8 are more than a batch has samples, --batch 4");
+  CHECK(contains(with({"--micro-batches", "0"}), "--micro-batches"));
+  CHECK_EQ(with({}), "--parts requires --micro-batches");
+  CHECK_EQ(outcome({"--batch", "4"}), "--batch requires --parts");
+  CHECK_EQ(with({"--micro-batches", "2", "--activations", "1MB,2MB,3MB"}),
+           "--activations: 2 parts have 1 cut, not 3: give one size for all, or one for each");
+  CHECK_EQ(with({"--micro-batches", "2", "--activations", "0"}),
+           "--activations: '0' is not above 0");
+  CHECK_EQ(with({"--micro-batches", "2", "--network", "1Gbit/s"}),
+           "--network: give --activations, which the links carry");
+  CHECK_EQ(with({"--micro-batches", "2", "--activations", "1e5TB", "--network", "1e-300MB/s"}),
+           "--network: a link is too slow for --activations");
+  CHECK_EQ(with({"--micro-batches", "2", "--pipeline-order", "gpipe"}),
+           "--pipeline-order: 'gpipe' is no order of micro-batches: use fill-drain or 1f1b");
+  CHECK_EQ(with({"--micro-batches", "2", "--topology", "dgx-2"}), "--topology excludes --parts");
+  CHECK_EQ(with({"--micro-batches", "2", "--workers", "2"}), "--workers excludes --parts");
+  CHECK_EQ(with({"--micro-batches", "2", "--bytes", "1MB"}), "--bytes excludes --parts");
+  CHECK_EQ(with({"--micro-batches", "2", "--servers", "2"}), "--servers requires --workers");
+  CHECK_EQ(outcome({"--bytes", "1MB", "--topology", "pcie-4gpu", "--network", "1Gbit/s"}),
+           "--network requires --workers or --parts");
+}
+
 TEST_CASE("plan: the table shows the book's figures and a choice with its reason") {
   const kernels::routing ways(*kernels::preset("pcie-4gpu"));
   const auto text = plan_text(ways, 160e6, kernels::plan_all_reduce(ways, 160e6));
