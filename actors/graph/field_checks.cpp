@@ -138,6 +138,10 @@ result<void> check_effects(const run_options& asked, const plan& made, const fie
       continue;
     if (const auto why = where->why_missing(made))
       return {errc::invalid_argument, fmt::format("{} has no effect: {}", row.option, *why)};
+    if (!held && made.line && where->what == holder::workers)
+      return {errc::invalid_argument,
+              fmt::format("{} has no effect: {} is a pipeline, whose lines have no {}", row.option,
+                          made.workers_name, row.member.empty() ? "such field" : row.member)};
     if (!held)
       return {errc::invalid_argument,
               fmt::format("{} has no effect: this program sets {} itself", row.option,

@@ -186,7 +186,8 @@ result<void> graph::validate() const {
   if (auto fine = check_tables(stores_); !fine)
     return fine;
   if (workers_.size() > 1)
-    return wrong(fmt::format("{} and {} are both workers: a graph has one node of workers",
+    return wrong(fmt::format("{} and {} are both workers: a graph has one node of workers, or one "
+                             "pipeline",
                              workers_[0].name, workers_[1].name));
   if (stores_.size() > 1)
     return wrong(fmt::format("{} and {} are both stores: a graph has one so far", stores_[0].name,

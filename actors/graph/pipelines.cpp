@@ -112,6 +112,9 @@ result<void> take_line(const graph& described, plan& made) {
                            .lines = what.lines,
                            .first = made.options.actors};
   made.options.micro = what.micro;
+  // The first part waits for the others, so its time does not say which process is slow.
+  if (auto& measure = made.options.workers.stragglers)
+    measure = std::min(*measure, straggler_measure::warned);
   if (auto fine = take_tables(made, *made.line); !fine)
     return fine;
   std::string upper = made.workers_name;
@@ -154,6 +157,8 @@ result<void> check_line(const plan& what) {
     if (table.optimizer.clip_norm > 0)
       return wrong(of_table + " clips by norm, which is that of all parts: use --clip-value");
   }
+  if (what.options.workers.on_death.then == outcome::leave_out)
+    return wrong(": a line needs all of its parts, so on_death.then must be fail_job");
   if (what.has<reduce>())
     return wrong(" is a pipeline, each line of which pushes by itself: leave the reducer out");
   if (what.options.record_directory || what.options.replay_directory)

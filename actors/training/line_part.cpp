@@ -244,9 +244,10 @@ void line_part::answered(std::uint64_t number, const result<reply>& what, time_p
       }
     });
   const auto code = what ? errc::not_yet : what.error().code;
-  if (code == errc::fenced || code == errc::rolled_back)
-    return; // The worker begins anew, or its successor does.
-  if (reaction_to(code) != reaction::retry && code != errc::overloaded)
+  // A worker that has been replaced ends the attempt: its successor greets this line. A shard that
+  // begins a new generation takes the request again.
+  const bool passes = code == errc::fenced || code == errc::rolled_back || code == errc::overloaded;
+  if (reaction_to(code) != reaction::retry && !passes)
     return stop(what.error());
   if (is_push)
     flow_.push_failed(of, now);
@@ -380,10 +381,6 @@ result<void> line_part::forward(std::uint32_t micro) {
       fmt::format("its output has a width of {}, and had one of {} before", out.width(), width));
   width = out.width();
   auto values = out.take();
-  if (values.size() > parcel_floats_max)
-    return wrong(fmt::format("its output for {} samples is larger than 1 GiB: use more "
-                             "micro-batches",
-                             work.samples.size()));
   if (const auto lacks = first_unwritten(values); lacks < values.size())
     return wrong(fmt::format("it wrote no element {} of its output", lacks));
   made_ = tensor{std::move(values)};

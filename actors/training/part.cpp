@@ -1,5 +1,7 @@
 #include "actors/training/part.hpp"
 
+#include "serialization/channel.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -8,6 +10,8 @@ namespace troupe {
 std::span<float> part_output::of_width(std::size_t width) {
   if (width == 0)
     throw std::invalid_argument{"an output has a width of 1 or more"};
+  if (width > parcel_floats_max / std::max<std::size_t>(samples_, 1))
+    throw std::invalid_argument{"an output has at most 1 GiB: use more micro-batches"};
   if (width_ != 0)
     throw std::invalid_argument{"part_output::of_width() is called twice for a micro-batch"};
   width_ = width;

@@ -63,7 +63,8 @@ public:
   /// first part. `out_gradient`: d/d(output), empty in the last part. The last part returns the
   /// mean loss of the micro-batch; from other parts the result is not used.
   /// Called after forward() of the micro-batch, with the same values. Calls for other micro-batches
-  /// may come in between.
+  /// may come in between. After a death the batch begins anew, and forward() of a micro-batch comes
+  /// again without backward().
   virtual double backward(const micro_batch& work, const_tensors values, std::span<const float> in,
                           std::span<const float> out_gradient, mutable_tensors gradients,
                           std::span<float> in_gradient) = 0;

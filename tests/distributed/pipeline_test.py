@@ -57,6 +57,10 @@ class Pipeline(cluster.ClusterTest):
                           "--kill", "server:0@0.9", "--kill", "coordinator:0@1.2")
         self.assert_learnt(run)
 
+    def test_codec(self):
+        """Each part packs its gradients."""
+        self.assert_learnt(self.finish("--epochs", EPOCHS, "--parts", 3, "--compress", "fp16"))
+
     def test_resume(self):
         """A finished job is resumed by another number of parts."""
         first = self.export_of("begun", "--checkpoint", self.home / "state")

@@ -217,9 +217,9 @@ std::function<std::chrono::nanoseconds()>
 times_of_part(const planned_line& line, const surroundings& in, std::chrono::milliseconds longer) {
   if (!in.simulated)
     return {};
-  return [step = in.simulated->step_times(longer), count = 2 * line.micro.count * line.count()] {
-    return step() / count;
-  };
+  const auto own = 2 * line.micro.count; // Computations of a part for a batch.
+  return [step = in.simulated->step_times({}), extra = std::chrono::nanoseconds{longer} / own,
+          all = own * line.count()] { return step() / all + extra; };
 }
 
 /// Has the first part of a line compute the gradients of its worker.
@@ -254,8 +254,11 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   how.ports = lanes_of(what.self(), in.graph->workers_name, in);
   how.notes = path.notes;
   how.make = [options = options_of_part(what, in, part, path.notes),
-              make = in.graph->line->parts[part].make](port_room& room) {
+              make = in.graph->line->parts[part].make,
+              index = in.graph->line->line_of(what.self()) * in.graph->line->count() + part,
+              count = in.graph->line->lines * in.graph->line->count()](port_room& room) {
     auto own = std::make_unique<line_actor>(options, make);
+    own->put({.index = index, .count = count, .seed = options.job.seed, .notes = options.notes});
     bind(own->part(), room);
     return own;
   };

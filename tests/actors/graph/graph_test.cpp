@@ -103,7 +103,8 @@ TEST_CASE("a_graph_has_one_store_and_one_node_of_workers_so_far") {
   CHECK(rejection_of(more) == "one and other are both stores: a graph has one so far");
   more = g;
   more.add("second", some_workers());
-  CHECK(rejection_of(more) == "first and second are both workers: a graph has one node of workers");
+  CHECK(rejection_of(more)
+        == "first and second are both workers: a graph has one node of workers, or one pipeline");
   graph empty;
   auto nothing = empty.add("model", servers{});
   empty.add("learners", some_workers()).into(nothing);

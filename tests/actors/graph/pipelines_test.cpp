@@ -158,6 +158,41 @@ TEST_CASE("a pipeline refuses records, reducers and too many micro-batches") {
         == "--micro-batches: line cuts a batch of 64 samples into 65: use --batch 65 or more");
 }
 
+TEST_CASE("a pipeline needs all of its parts, and no line is evicted") {
+  program_of_parts some;
+  graph g;
+  auto model = g.add("model", some.options.store(some.tables));
+  auto line = some.options.pipeline_of(100, some.parts);
+  line.on_death.then = outcome::leave_out;
+  g.add("line", line).into(model);
+  const auto made = lower("tiny", g, some.options);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text
+        == "line: a line needs all of its parts, so on_death.then must be fail_job");
+  CHECK(some.lowered()->options.workers.stragglers == straggler_measure::warned);
+}
+
+TEST_CASE("options of workers that lines do not have are named") {
+  CHECK(rejection_of([](auto& x) {
+          x.options.workers.per_process = 2;
+          x.options.given = {"--workers-per-process"};
+        })
+        == "--workers-per-process has no effect: line is a pipeline, whose lines have no "
+           "workers::per_process");
+}
+
+TEST_CASE("a graph has one pipeline, or one node of workers") {
+  program_of_parts some;
+  graph g;
+  auto model = g.add("model", some.options.store(some.tables));
+  g.add("line", some.options.pipeline_of(100, some.parts)).into(model);
+  g.add("other", some.options.pipeline_of(100, some.parts)).into(model);
+  const auto made = lower("tiny", g, some.options);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text
+        == "line and other are both workers: a graph has one node of workers, or one pipeline");
+}
+
 TEST_CASE("a pipeline needs servers") {
   program_of_parts some;
   graph g;
