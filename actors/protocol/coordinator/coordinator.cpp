@@ -73,11 +73,10 @@ recovery_options recovery_options_of(const job_spec& job, const coordinator_opti
   return made;
 }
 
-/// `goes_on`: this coordinator follows another one of a run whose other members may live.
 ledger_options ledger_options_of(const job_spec& job, const coordinator_options& options,
-                                 bool goes_on) {
+                                 bool recovers) {
   auto made = options.ledger;
-  made.unknown_is_finished = goes_on && job.gossip;
+  made.unknown_is_finished = recovers && job.gossip;
   return made;
 }
 
@@ -97,8 +96,8 @@ coordinator::coordinator(job_spec job, coordinator_options options,
       placement_({.replicas = job_.replicas,
                   .restart_from_one_replica = job_.durability == durability_mode::log},
                  state_.chains, state_.draining),
-      workers_(job_, ledger_options_of(job_, options, recovering_ && !state_.servers.empty()),
-               options.lease_time, options.stragglers, next_term(state_)),
+      workers_(job_, ledger_options_of(job_, options, recovering_), options.lease_time,
+               options.stragglers, next_term(state_)),
       shards_(job_, recovery_options_of(job_, options), state_.chains, recovering_,
               recovering_ && state_.rolling_back),
       schedule_(job_, options.checkpointing, last_checkpoint + numbers_skipped * state_.term) {

@@ -87,6 +87,7 @@ struct collector_shell {
     is_mean_old = true;
     if (options.works)
       options.works();
+    send_report(); // A coordinator that has just started must not give out these batches.
   }
 
   /// Returns a copy, as the memory of a parcel is the link's.
