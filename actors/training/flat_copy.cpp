@@ -85,11 +85,11 @@ flat_copy make(const job_spec& job, buffer_pool& pool, float*& values, float*& s
 
 /// Writes the mean of some arrays.
 void write_mean(const std::vector<const float*>& arrays, std::uint64_t count, float* to) {
-  constexpr std::uint64_t stretch = 4096; // Sums stay in the cache.
-  double sums[stretch];
+  constexpr std::uint64_t summed = 4096; // Sums stay in the cache.
+  double sums[summed];
   const double share = 1.0 / static_cast<double>(arrays.size());
-  for (std::uint64_t first = 0; first < count; first += stretch) {
-    const auto n = std::min(stretch, count - first);
+  for (std::uint64_t first = 0; first < count; first += summed) {
+    const auto n = std::min(summed, count - first);
     std::fill_n(sums, n, 0.0);
     for (const float* each : arrays)
       for (std::uint64_t i = 0; i < n; ++i)

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-using kind = part_word::kind;
+using part_kind = part_word::kind;
 
 const char* to_string(part_word::kind which) {
   switch (which) {
@@ -73,7 +73,7 @@ result<void> part_flow::heard_above(const part_word& what, part_effects& out) {
   const bool is_present_one =
     open_ && (what.of == open_->name || mutated(mutation::old_attempt_taken));
   switch (what.what) {
-  case kind::greet:
+  case part_kind::greet:
     if (what.of.number == 0 || what.of.incarnation == 0)
       return cannot_be(part_side::above, what, "number and incarnation are not 0");
     if (mutated(mutation::greet_unheeded) && above_.meeting.number != 0)
@@ -83,7 +83,7 @@ result<void> part_flow::heard_above(const part_word& what, part_effects& out) {
     if (open_)
       end_attempt(out);
     return {};
-  case kind::begin:
+  case part_kind::begin:
     if (what.step.micros == 0 || what.of.number == 0 || what.of.incarnation == 0)
       return cannot_be(part_side::above, what, "numbers and incarnation are not 0");
     if (open_)
@@ -91,7 +91,7 @@ result<void> part_flow::heard_above(const part_word& what, part_effects& out) {
     if (above_.is_joined && is_whole()) // Else it hears `ready` later, and begins anew.
       begin(what.of, what.step, out);
     return {};
-  case kind::forward:
+  case part_kind::forward:
     if (!is_present_one)
       return {};
     if (what.micro != open_->received || what.micro >= open_->step.micros)
@@ -107,18 +107,18 @@ result<void> part_flow::heard_below(const part_word& what, part_effects& out) {
   const bool is_present_one =
     open_ && (what.of == open_->name || mutated(mutation::old_attempt_taken));
   switch (what.what) {
-  case kind::ready:
-  case kind::broken:
+  case part_kind::ready:
+  case part_kind::broken:
     if (!below_.is_joined || what.of != part_attempt{setup_.incarnation, below_.meeting})
       return {}; // It answers an earlier greeting.
-    below_.is_ready = what.what == kind::ready;
+    below_.is_ready = what.what == part_kind::ready;
     if (needs_below() && !mutated(mutation::ready_goes_on)) {
       end_attempt(out);
       if (!mutated(mutation::drop_untold)) // The part above waits for this part, too.
         above_.told.reset();
     }
     return {};
-  case kind::backward:
+  case part_kind::backward:
     if (!is_present_one)
       return {};
     if (what.micro != open_->gradients || what.micro >= open_->forwards)
@@ -126,7 +126,7 @@ result<void> part_flow::heard_below(const part_word& what, part_effects& out) {
     ++open_->gradients;
     out.keep_gradient(what.micro);
     return {};
-  case kind::applied:
+  case part_kind::applied:
     if (!is_present_one)
       return {};
     if (open_->gradients != open_->step.micros || open_->below_has_applied)
@@ -155,8 +155,8 @@ void part_flow::tell_above(part_effects& out) {
   if (!is_met || open_ || above_.told == is_whole())
     return;
   above_.told = is_whole();
-  send(part_side::above, {.what = is_whole() ? kind::ready : kind::broken, .of = above_.meeting},
-       out);
+  send(part_side::above,
+       {.what = is_whole() ? part_kind::ready : part_kind::broken, .of = above_.meeting}, out);
 }
 
 // -- the worker ---------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ void part_flow::dropped(part_effects& out) {
 void part_flow::begin(const part_attempt& name, const part_step& step, part_effects& out) {
   open_ = attempt{.name = name, .step = step};
   if (!is_last())
-    send(part_side::below, {.what = kind::begin, .of = name, .step = step}, out);
+    send(part_side::below, {.what = part_kind::begin, .of = name, .step = step}, out);
   if (is_first()) {
     open_->has_values = true;
     open_->received = step.micros;
@@ -244,7 +244,7 @@ void part_flow::computed_forward(part_effects& out) {
   if (take_computation(true)) {
     const auto micro = open_->forwards++;
     if (!is_last())
-      send(part_side::below, {.what = kind::forward, .micro = micro, .of = open_->name}, out);
+      send(part_side::below, {.what = part_kind::forward, .micro = micro, .of = open_->name}, out);
   }
   go_on(out);
 }
@@ -255,7 +255,7 @@ void part_flow::computed_backward(double loss, part_effects& out) {
     if (is_last())
       open_->loss += loss;
     if (!is_first())
-      send(part_side::above, {.what = kind::backward, .micro = micro, .of = open_->name}, out);
+      send(part_side::above, {.what = part_kind::backward, .micro = micro, .of = open_->name}, out);
   }
   go_on(out);
 }
@@ -292,7 +292,7 @@ void part_flow::finish(part_effects& out) {
     step_.reset();
     out.done(at.loss);
   } else {
-    send(part_side::above, {.what = kind::applied, .of = at.name, .loss = at.loss}, out);
+    send(part_side::above, {.what = part_kind::applied, .of = at.name, .loss = at.loss}, out);
     out.drop(at.name);
   }
   open_.reset();
