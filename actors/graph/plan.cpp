@@ -91,7 +91,8 @@ std::string nodes_for(const std::string& option, const plan& made) {
   if (made.rules().has_servers)
     names += " or " + made.store_name;
   for (const auto& each : made.actor_nodes)
-    names += " or " + each.name;
+    if (!made.line || each.first < made.line->first) // Later parts go by the name of their line.
+      names += " or " + each.name;
   return names;
 }
 

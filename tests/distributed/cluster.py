@@ -381,6 +381,16 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(run.wait(seconds), status)
         return run
 
+    def assert_refused(self, inputs):
+        """Checks for each (words, exit status, pattern) that a run with these words ends with one
+        line. {home} is the test's directory."""
+        for words, status, pattern in inputs:
+            with self.subTest(words):
+                run = self.finish(*words.format(home=self.home).split(), status=status)
+                self.assertRegex(run.err, pattern)
+                self.assertEqual(run.err.count("\n"), 1, run.err)
+                self.assertEqual(run.out, "")
+
     def accuracy(self, run):
         return run.report["test_accuracy"]
 

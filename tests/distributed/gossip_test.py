@@ -120,12 +120,7 @@ class Gossip(cluster.ClusterTest):
     def test_bad_input(self):
         for name, text in EDGE_LISTS.items():
             (self.home / name).write_text(text)
-        for words, status, pattern in BAD_INPUT:
-            with self.subTest(words):
-                run = self.finish(*words.format(home=self.home).split(), status=status)
-                self.assertRegex(run.err, pattern)
-                self.assertEqual(run.err.count("\n"), 1, run.err)
-                self.assertEqual(run.out, "")
+        self.assert_refused(BAD_INPUT)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ class Pipeline(cluster.ClusterTest):
     seconds = 40
     common = ("--data", "digits", "--model", "mlp:64,32", "--batch", 256)
 
-    def assert_learnt(self, run):
-        self.assertIn(f"all {BATCHES} batches are applied", run.out)
+    def assert_learnt(self, run, batches=BATCHES):
+        self.assertIn(f"all {batches} batches are applied", run.out)
         self.assertGreater(run.report["test_accuracy"], ACCURACY)
 
     def export_of(self, name, *options):
@@ -52,10 +52,11 @@ class Pipeline(cluster.ClusterTest):
 
     def test_deaths(self):
         """Parts of two lines, a server with a replica, and the coordinator die."""
-        run = self.finish("--epochs", EPOCHS, "--workers", 2, "--parts", 3, "--replicas", 2,
+        # Six pushes at a time lower the rates of stale ones, so the job needs more epochs.
+        run = self.finish("--epochs", 2 * EPOCHS, "--workers", 2, "--parts", 3, "--replicas", 2,
                           "--kill", "line:1@0.3", "--kill", "line:5@0.5", "--kill", "line:3@0.7",
                           "--kill", "server:0@0.9", "--kill", "coordinator:0@1.2")
-        self.assert_learnt(run)
+        self.assert_learnt(run, 2 * BATCHES)
 
     def test_codec(self):
         """Each part packs its gradients."""
@@ -70,12 +71,7 @@ class Pipeline(cluster.ClusterTest):
         self.assertEqual((self.home / "again.npz").read_bytes(), first)
 
     def test_bad_input(self):
-        for words, status, pattern in BAD_INPUT:
-            with self.subTest(words):
-                run = self.finish(*words.format(home=self.home).split(), status=status)
-                self.assertRegex(run.err, pattern)
-                self.assertEqual(run.err.count("\n"), 1, run.err)
-                self.assertEqual(run.out, "")
+        self.assert_refused(BAD_INPUT)
 
 
 if __name__ == "__main__":

@@ -256,7 +256,8 @@ struct pipeline {
   micro_batching micro = {};
   /// MiB of a process's pushes that are not acknowledged; later pushes wait. 1 .. 1,048,576.
   std::uint32_t push_memory_mib = 1024;
-  /// The strongest measure against a slow line; nullopt: their speeds are not compared.
+  /// The strongest measure against a slow line, of which a line gets a warning at most: its first
+  /// part cannot tell which part is slow. Nullopt: their speeds are not compared.
   std::optional<straggler_measure> stragglers = straggler_measure::evicted;
   double straggler_time_scale = 1.0; ///< Divides the times of the rules for stragglers; 1 .. 20.
   supervision on_death = {};         ///< Of each process.

@@ -13,9 +13,9 @@ namespace troupe {
 
 /// Time between two copies for the collector. Longer: a death costs more batches.
 constexpr std::chrono::milliseconds copy_interval{500};
-/// Copies are made and under way for at most one of this many parts of the time ...
+/// Copies are made and under way for at most one of this many parts of the time.
 constexpr int copy_share = 20;
-/// ... but one is sent after this time, so that a death does not cost too many batches.
+/// A copy is sent after this time at the latest, so that a death does not cost too many batches.
 constexpr std::chrono::seconds copy_interval_max{5};
 /// Time between two questions for values, as an answer may be lost with its lane.
 constexpr std::chrono::seconds start_interval{2};
