@@ -39,8 +39,8 @@ std::string text_of_workers(const plan& what) {
   const auto& some = what.options.workers;
   if (what.line)
     return fmt::format("pipeline of {} parts x{}, {}, {} micro-batch{}", what.line->count(),
-                       some.count, to_string(what.line->micro.order), what.line->micro.count,
-                       what.line->micro.count == 1 ? "" : "es");
+                       some.count, to_string(what.line->micro.schedule.order),
+                       what.line->micro.count, what.line->micro.count == 1 ? "" : "es");
   auto text = fmt::format("workers x{}", some.count);
   if (some.backups > 0)
     text += fmt::format(" + {}", some.backups);

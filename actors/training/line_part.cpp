@@ -37,7 +37,7 @@ std::unique_ptr<part> made_part(std::uint32_t number, const part_maker& make) {
 line_part::line_part(line_part_options options, const part_maker& make, line_shell& shell)
     : options_(std::move(options)), number_(std::to_string(options_.part)), shell_(shell),
       program_(made_part(options_.part, make)),
-      flow_({options_.part, options_.parts, options_.order, options_.incarnation}),
+      flow_({options_.part, options_.parts, options_.schedule, options_.incarnation}),
       batches_(options_.job), nothing_held_(empty_cache(options_.job, options_.tables)) {
   assert(!options_.tables.empty() && options_.micros > 0); // An empty list would name all tables.
   if (!is_first()) {
@@ -399,9 +399,10 @@ result<double> line_part::backward(std::uint32_t micro) {
   for (std::size_t own = 0; own < options_.tables.size(); ++own) {
     const auto size = table(own).frozen ? 0 : table(own).size();
     gradients.push_back(size > 0 ? pool_.floats(size) : nullptr);
-    std::ranges::fill(spans.emplace_back(gradients.back().get(), size), unwritten);
+    mark_unwritten(spans.emplace_back(gradients.back().get(), size));
   }
-  std::vector<float> in_gradient(in.size(), unwritten);
+  std::vector<float> in_gradient(in.size());
+  mark_unwritten(in_gradient);
   double loss = 0;
   try {
     const user_call here{{"part", number_}};

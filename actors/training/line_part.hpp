@@ -36,7 +36,7 @@ struct line_part_options {
   std::uint32_t part = 0;
   std::uint32_t parts = 1;  ///< Of the line.
   std::uint32_t micros = 1; ///< Micro-batches of a batch; a batch with fewer samples has fewer.
-  micro_order order = micro_order::one_f_one_b;
+  micro_schedule schedule = {};
   worker_id worker = {};         ///< Of the line.
   std::uint64_t incarnation = 0; ///< Of this part's process; of the worker in the first part.
   node_notes notes = {};         ///< Taken by the program's part. They must outlive this object.

@@ -1,8 +1,11 @@
 #include "actors/training/part.hpp"
 
+#include "kernels/vector_ops.hpp"
 #include "serialization/channel.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <stdexcept>
 
 namespace troupe {
@@ -15,14 +18,24 @@ std::span<float> part_output::of_width(std::size_t width) {
   if (width_ != 0)
     throw std::invalid_argument{"part_output::of_width() is called twice for a micro-batch"};
   width_ = width;
-  values_.assign(samples_ * width, unwritten);
+  values_.resize(samples_ * width);
+  mark_unwritten(values_);
   return values_;
 }
 
+void mark_unwritten(std::span<float> values) {
+  if (!values.empty())
+    std::memset(values.data(), 0xff, values.size_bytes());
+}
+
 std::size_t first_unwritten(std::span<const float> values) {
-  const auto found = std::ranges::find_if(
-    values, [](float x) { return std::bit_cast<std::uint32_t>(x) == unwritten_bits; });
-  return static_cast<std::size_t>(found - values.begin());
+  std::size_t at = 0;
+  while (true) {
+    at += kernels::first_non_finite(values.subspan(at));
+    if (at == values.size() || std::bit_cast<std::uint32_t>(values[at]) == unwritten_bits)
+      return at;
+    ++at;
+  }
 }
 
 } // namespace troupe

@@ -4,7 +4,6 @@
 
 #include "actors/training/trainer.hpp"
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -83,8 +82,8 @@ struct part_spec {
 
 /// Marks an element that was to be written and was not: a NaN that no arithmetic makes from
 /// numbers. Its payload passes through arithmetic, so a sum that begins with one is found, too.
-constexpr std::uint32_t unwritten_bits = 0x7fd1'7e5a;
-constexpr auto unwritten = std::bit_cast<float>(unwritten_bits);
+constexpr std::uint32_t unwritten_bits = 0xffff'ffff; // Equal bytes, which memset() writes fast.
+void mark_unwritten(std::span<float> values);
 /// Returns the index of the first unwritten element; values.size() if there is none.
 std::size_t first_unwritten(std::span<const float> values);
 

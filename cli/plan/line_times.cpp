@@ -16,7 +16,7 @@ namespace troupe::planning {
 /// Carries out the effects of all flows of a line.
 class virtual_line::state {
 public:
-  state(const line_costs& costs, micro_order order) : costs_(costs) {
+  state(const line_costs& costs, const micro_schedule& schedule) : costs_(costs) {
     const auto parts = static_cast<std::uint32_t>(costs.parts.size());
     assert(parts > 0 && costs.link_seconds.size() + 1 == parts);
     double serial_seconds = 0;
@@ -26,7 +26,7 @@ public:
       serial_seconds += 2 * each;
     tick_exponent_ = 60 - (serial_seconds > 0 ? std::ilogb(serial_seconds) : 0);
     for (std::uint32_t i = 0; i < parts; ++i)
-      members_.push_back(std::make_unique<member>(*this, part_setup{i, parts, order, i + 1}));
+      members_.push_back(std::make_unique<member>(*this, part_setup{i, parts, schedule, i + 1}));
     lanes_.resize(2 * costs.link_seconds.size());
     for (std::uint32_t i = 0; i < parts; ++i) {
       if (i > 0)
@@ -245,8 +245,8 @@ private:
   std::optional<failure> fault_;
 };
 
-virtual_line::virtual_line(const line_costs& costs, micro_order order)
-    : state_(std::make_unique<state>(costs, order)) {}
+virtual_line::virtual_line(const line_costs& costs, const micro_schedule& schedule)
+    : state_(std::make_unique<state>(costs, schedule)) {}
 virtual_line::~virtual_line() = default;
 
 result<line_times> virtual_line::run(const batch_cut& cut) { return state_->run(cut); }

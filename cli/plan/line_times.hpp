@@ -47,7 +47,7 @@ struct line_times {
 class virtual_line {
 public:
   /// Requires: at least one part, one link less than parts, and each time is 0 or more and finite.
-  virtual_line(const line_costs& costs, micro_order order);
+  virtual_line(const line_costs& costs, const micro_schedule& schedule);
   ~virtual_line();
 
   /// Computes a batch. Errors: contract_broken if a flow breaks its contract, which would be a bug.

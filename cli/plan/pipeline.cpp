@@ -40,7 +40,7 @@ line_costs costs_of(const pipeline_needs& x) {
 }
 
 result<line_times> times_of(const pipeline_needs& x, const line_costs& costs) {
-  return virtual_line(costs, x.order).run({x.samples, x.micros});
+  return virtual_line(costs, x.schedule).run({x.samples, x.micros});
 }
 
 double idle_share(const line_times& line, const line_times::part& part) {
@@ -49,7 +49,7 @@ double idle_share(const line_times& line, const line_times::part& part) {
 
 std::string summary(const pipeline_needs& x, const pipeline_prediction& made) {
   auto text = fmt::format("pipeline: {} parts, {}, batches of {} samples in {} micro-batches, {}\n",
-                          x.parts.size(), to_string(x.order), x.samples, x.micros,
+                          x.parts.size(), to_string(x.schedule.order), x.samples, x.micros,
                           x.network_per_second > 0 ? "links of " + show_bits(x.network_per_second)
                                                    : "links that take no time");
   text += fmt::format("  {:<16}{:>10}   {:.0f} samples/s\n", "time of a batch",
@@ -93,14 +93,20 @@ std::string parts_table(const pipeline_needs& x, const pipeline_prediction& made
   return text;
 }
 
-/// Returns the powers of two up to the samples of a batch, and the chosen number.
-std::vector<std::uint32_t> compared_micros(const pipeline_needs& x) {
-  std::vector<std::uint32_t> all{x.micros};
-  for (std::uint32_t micros = 1; micros <= x.samples; micros *= 2)
-    all.push_back(micros);
+/// Returns numbers in their order, with the chosen one among them.
+std::vector<std::uint32_t> with(std::vector<std::uint32_t> all, std::uint32_t chosen) {
+  all.push_back(chosen);
   std::ranges::sort(all);
   all.erase(std::ranges::unique(all).begin(), all.end());
   return all;
+}
+
+/// Returns the powers of two up to the samples of a batch, and the chosen number.
+std::vector<std::uint32_t> compared_micros(const pipeline_needs& x) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t micros = 1; micros <= x.samples; micros *= 2)
+    all.push_back(micros);
+  return with(std::move(all), x.micros);
 }
 
 std::string micros_row(const pipeline_needs& x, const pipeline_prediction& made, bool is_chosen) {
@@ -119,6 +125,26 @@ result<std::string> micros_table(const pipeline_needs& x) {
     if (!made)
       return made.error();
     text += micros_row(other, *made, micros == x.micros);
+  }
+  return text;
+}
+
+/// Returns a table of other values of --pipeline-ahead. Empty with fill-drain, which has none.
+result<std::string> ahead_table(const pipeline_needs& x) {
+  if (x.schedule.order == micro_order::fill_drain)
+    return std::string{};
+  auto text = fmt::format("\n  {:>13}  {:>9}  {:>9}  {:>7}  {:>11}\n", "ahead", "time", "samples/s",
+                          "idle", "part 0 keeps");
+  auto other = x;
+  for (const auto ahead : with({0, 1, 2, 4}, x.schedule.ahead)) {
+    other.schedule.ahead = ahead;
+    const auto made = predict(other);
+    if (!made)
+      return made.error();
+    text += fmt::format("{} {:>13}  {:>9}  {:>9.0f}  {:>5.1f} %  {:>12}\n",
+                        ahead == x.schedule.ahead ? '*' : ' ', ahead,
+                        show_seconds(made->line.seconds), x.samples / made->line.seconds,
+                        100 * made->idle, made->line.parts.front().kept_most);
   }
   return text;
 }
@@ -233,7 +259,10 @@ result<std::string> pipeline_text(const pipeline_needs& x) {
   const auto table = micros_table(x);
   if (!table)
     return table.error();
-  return summary(x, *made) + pace_lines(*pace) + parts_table(x, *made) + *table
+  const auto aheads = ahead_table(x);
+  if (!aheads)
+    return aheads.error();
+  return summary(x, *made) + pace_lines(*pace) + parts_table(x, *made) + *table + *aheads
          + "Pulls and pushes take no time, and nothing is lost.\n";
 }
 

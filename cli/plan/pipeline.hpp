@@ -15,7 +15,7 @@ constexpr std::uint32_t pipeline_parts_max = 32, pipeline_samples_max = 16'384;
 
 struct pipeline_needs {
   std::vector<line_costs::part> parts; ///< Times for a whole batch.
-  micro_order order = micro_order::one_f_one_b;
+  micro_schedule schedule = {};
   std::uint32_t samples = 1; ///< Of a batch.
   std::uint32_t micros = 1;  ///< Micro-batches. At most `samples`.
   /// Bytes of a batch's activations at each cut; one value: all cuts have it; none: unknown.

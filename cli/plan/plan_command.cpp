@@ -214,14 +214,22 @@ void add_pipeline_words(CLI::App& words, options& given) {
   auto* const micros =
     add_count("--micro-batches", given.line.micros, "Stretches in which a batch passes the parts");
   auto* const order = add_parsed(
-    words, "--pipeline-order", given.line.order, parse_micro_order,
+    words, "--pipeline-order", given.line.schedule.order, parse_micro_order,
     "Which computation of a part comes first: 1f1b or fill-drain [1f1b]", "ORDER", group);
+  auto* const ahead =
+    words
+      .add_option("--pipeline-ahead", given.line.schedule.ahead,
+                  "1f1b: micro-batches that a part computes ahead for each link below it")
+      ->check(CLI::Range(0u, 1000u).description(""))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   auto* const sizes =
     add_parsed(words, "--activations", given.line.activation_bytes, planning::parse_activations,
                "Size of a batch's activations at each cut between two parts, as 256KB; or one for "
                "each cut, as 256KB,64KB",
                "SIZES", group);
-  for (auto* const each : {batch, micros, order, sizes})
+  for (auto* const each : {batch, micros, order, ahead, sizes})
     each->needs(parts);
   parts->needs(batch)->needs(micros);
   for (const auto* const each : {"--topology", "--bytes", "--chunk-min", "--svg", "--workers"})

@@ -97,9 +97,11 @@ double layers::backward(const troupe::micro_batch& micro, troupe::const_tensors 
     const std::size_t from = widths_[first_ + i], to = widths_[first_ + i + 1];
     multiply(CblasTrans, CblasNoTrans, from, to, rows, outputs_[i].data(), delta.data(), 0.0f,
              gradients[2 * i].data());
-    std::ranges::fill(gradients[2 * i + 1], 0.0f);
-    for (std::size_t k = 0; k < delta.size(); ++k)
-      gradients[2 * i + 1][k % to] += delta[k];
+    const auto bias = gradients[2 * i + 1];
+    std::ranges::fill(bias, 0.0f);
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t k = 0; k < to; ++k)
+        bias[k] += delta[row * to + k];
     if (i == 0 && first_ == 0)
       break; // Nothing asks for the gradient of the data.
     std::vector<float> next(rows * from);

@@ -190,7 +190,7 @@ line_part_options options_of_part(const member_plan& what, const surroundings& i
           .part = part,
           .parts = line.count(),
           .micros = line.micro.count,
-          .order = line.micro.order,
+          .schedule = line.micro.schedule,
           .worker = {line.line_of(what.self())},
           .incarnation = what.self().incarnation.value,
           .notes = {notes.get(), in.graph->workers_name},

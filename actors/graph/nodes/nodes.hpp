@@ -244,7 +244,9 @@ struct workers {
 /// How the parts of a line compute a batch.
 struct micro_batching {
   std::uint32_t count = 4; ///< Micro-batches of a batch, 1 .. 1000.
-  micro_order order = micro_order::one_f_one_b;
+  /// Which computation comes first, and with 1f1b how many micro-batches more a part keeps for each
+  /// link below it, 0 .. 1000.
+  micro_schedule schedule = {};
 };
 
 /// Lines of processes, in place of workers. A model is cut into parts, and each part has a process

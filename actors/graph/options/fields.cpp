@@ -127,10 +127,15 @@ rows traffic() {
     {"--micro-batches", number(at(&micro_batching::count), 1, 1000),
      "Pipelines: micro-batches of a batch, which the parts of a line compute beside each other",
      "micro_batching::count"},
-    {"--pipeline-order", text(at(&micro_batching::order), parse_micro_order),
+    {"--pipeline-order",
+     text(at(&micro_batching::schedule, &micro_schedule::order), parse_micro_order),
      "Pipelines: fill-drain: all micro-batches forward, then all backward; 1f1b: backward as soon "
      "as it can, which holds fewer of them in memory",
-     "micro_batching::order"},
+     "micro_schedule::order"},
+    {"--pipeline-ahead", number(at(&micro_batching::schedule, &micro_schedule::ahead), 0, 1000),
+     "Pipelines, 1f1b: micro-batches that a part computes ahead for each link below it, so that "
+     "slow links are in use while parts compute; 0 needs the least memory",
+     "micro_schedule::ahead"},
     {"--compress", pushes_kind(),
      "Send gradients of dense tables as fp16, bf16, int8 (a scale for each 256), onebit, "
      "topk:FRACTION or randomk:FRACTION (of a block's elements); TABLE=... for one table, where "

@@ -30,9 +30,9 @@ part_flow::part_flow(const part_setup& setup) : setup_(setup) {
 }
 
 std::uint32_t part_flow::kept_max(std::uint32_t micros) const {
-  if (setup_.order == micro_order::fill_drain || mutated(mutation::inputs_unbounded))
+  if (mutated(mutation::inputs_unbounded))
     return micros;
-  return std::min(micros, setup_.parts - setup_.part);
+  return setup_.schedule.kept_max(setup_.part, setup_.parts, micros);
 }
 
 // -- lanes --------------------------------------------------------------------------------------
@@ -214,7 +214,8 @@ void part_flow::compute(part_effects& out) {
   const auto kept = at.forwards - at.backwards;
   assert(kept <= kept_max(at.step.micros));
   const bool can_forward = at.forwards < at.received && kept < kept_max(at.step.micros);
-  const bool is_filled = setup_.order == micro_order::one_f_one_b || at.forwards == at.step.micros;
+  const bool is_filled =
+    setup_.schedule.order == micro_order::one_f_one_b || at.forwards == at.step.micros;
   if (is_filled && at.backwards < gradients)
     begin_backward(out);
   else if (can_forward)

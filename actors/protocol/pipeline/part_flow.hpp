@@ -96,7 +96,7 @@ public:
 struct part_setup {
   std::uint32_t part = 0;
   std::uint32_t parts = 1; ///< Of the line.
-  micro_order order = micro_order::one_f_one_b;
+  micro_schedule schedule = {};
   std::uint64_t incarnation = 0; ///< Of this part's process; differs for each start, and is not 0.
 };
 
@@ -118,9 +118,8 @@ constexpr std::chrono::milliseconds part_retry_pause{100};
 /// Errors: heard() fails for a word that cannot be. The link's owner closes the lane.
 /// Determinism: the same calls give the same effects.
 /// Capacity: inputs that this part keeps, from the begin of their forward to the end of their
-/// backward: at most kept_max(). Received inputs with these: `micros` with fill-drain, and
-/// min(micros, parts - part + 1) with 1f1b, as the part above keeps no more. There are at most as
-/// many gradients as kept inputs.
+/// backward: at most kept_max(). Received inputs with these: as many as the part above keeps at
+/// most. There are at most as many gradients as kept inputs.
 /// Invariants:
 /// (1) a part keeps at most kept_max() inputs. Held by: assert in compute(); check_kept() in
 ///     cli/sim/pipeline/pipeline_checks.cpp.

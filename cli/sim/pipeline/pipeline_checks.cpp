@@ -37,9 +37,13 @@ void pipeline_world::check_kept(const part& who) {
   const auto* const present = who.flow->present();
   require(present != nullptr, "keeps: something without an attempt");
   const auto micros = record_of(who, *present).step.micros;
-  const bool is_fill = order_ == micro_order::fill_drain;
-  const auto most = is_fill ? micros : std::min(micros, parts_ - who.index);
-  const auto most_held = is_fill ? micros : std::min(micros, parts_ - who.index + 1);
+  const bool is_fill = schedule_.order == micro_order::fill_drain;
+  const auto keeps = [&](std::uint32_t index) {
+    const auto below = parts_ - index - 1;
+    return is_fill ? micros : std::min(micros, 1 + below + below * schedule_.ahead);
+  };
+  const auto most = keeps(who.index);
+  const auto most_held = keeps(who.index - (who.index > 0 ? 1 : 0));
   require(who.kept <= most, "kept: more inputs than the order of micro-batches allows");
   require(who.inputs.size() <= most_held, "kept: more inputs came than the order allows");
   require(who.gradients.size() <= who.kept, "kept: more gradients than inputs");

@@ -43,8 +43,11 @@ const std::vector<minimum<pipeline_tally>> pipeline_world::minima{
 };
 
 pipeline_world::pipeline_world(std::uint64_t seed, bool no_faults, trace_function trace)
-    : world(seed, no_faults, std::move(trace)),
-      order_(chance(0.5) ? micro_order::fill_drain : micro_order::one_f_one_b),
+    : world(seed, no_faults, std::move(trace)), schedule_{.order = chance(0.5)
+                                                                     ? micro_order::fill_drain
+                                                                     : micro_order::one_f_one_b,
+                                                          .ahead =
+                                                            static_cast<std::uint32_t>(pick(0, 2))},
       parts_(static_cast<std::uint32_t>(pick(2, 4))), kill_rate_(intensity(4.0)),
       break_rate_(intensity(8.0)), pause_rate_(intensity(4.0)), renew_rate_(intensity(8.0)),
       take_rate_(intensity(8.0)), connect_failure_(intensity(0.5)),
@@ -77,7 +80,7 @@ void pipeline_world::start_part(std::uint32_t where) {
   made->compute_us = pick(100, chance(0.8) ? 4000 : 40'000);
   made->effects = std::make_unique<shell>(*this, *made);
   made->flow =
-    std::make_unique<part_flow>(part_setup{made->index, parts_, order_, made->incarnation});
+    std::make_unique<part_flow>(part_setup{made->index, parts_, schedule_, made->incarnation});
   made->is_alive = true;
   note("part " + std::to_string(where) + " starts as " + std::to_string(made->incarnation));
   all_[where] = std::move(made);

@@ -45,7 +45,7 @@ public:
   /// Runs the history. Throws violation.
   void run();
   const tally& counted() const { return tally_; }
-  std::size_t kind() const { return order_ == micro_order::fill_drain ? 0 : 1; }
+  std::size_t kind() const { return schedule_.order == micro_order::fill_drain ? 0 : 1; }
 
 private:
   class shell;
@@ -123,7 +123,7 @@ private:
   void check_done(const part& who, double loss);
   void check_end();
 
-  micro_order order_;
+  micro_schedule schedule_;
   std::uint32_t parts_ = 2; ///< Of each line.
   double kill_rate_, break_rate_, pause_rate_, renew_rate_, take_rate_, connect_failure_,
     request_failure_;

@@ -106,7 +106,7 @@ TEST_CASE("a process of a line is named by line and part") {
 TEST_CASE("a graph of a pipeline is printed with its parts") {
   program_of_parts some;
   some.options.workers.count = 1;
-  some.options.micro = {8, micro_order::fill_drain};
+  some.options.micro = {8, {micro_order::fill_drain, 0}};
   const auto made = some.lowered();
   REQUIRE_MESSAGE(made, made.error().text);
   CHECK(to_text(*made).starts_with(

@@ -278,7 +278,7 @@ public:
     how.part = number;
     how.parts = static_cast<std::uint32_t>(members.size());
     how.micros = number + 1 == how.parts ? micros_of_last_ : micros_;
-    how.order = order_;
+    how.schedule = {order_, 0};
     how.worker = {4};
     how.incarnation = number == 0 ? ++workers_ : ++incarnations_;
     members[number] = std::make_unique<line_member>(how, make_(number));

@@ -16,8 +16,8 @@ using planning::line_times;
 using planning::virtual_line;
 
 line_times times_of(const line_costs& costs, micro_order order, std::size_t samples,
-                    std::uint32_t micros) {
-  virtual_line one(costs, order);
+                    std::uint32_t micros, std::uint32_t ahead = 0) {
+  virtual_line one(costs, {order, ahead});
   const auto made = one.run({samples, micros});
   REQUIRE(made);
   return *made;
@@ -37,7 +37,7 @@ TEST_CASE("both orders leave a part idle for (P - 1) / (M + P - 1) of the time, 
           CAPTURE(parts);
           CAPTURE(micros);
           // A micro-batch takes 1 and backward_time.
-          virtual_line one(equal_parts(parts, micros, micros * backward_time), order);
+          virtual_line one(equal_parts(parts, micros, micros * backward_time), {order, 0});
           for (int batch = 1; batch <= 3; ++batch) {
             const auto made = one.run({micros, micros});
             REQUIRE(made);
@@ -102,6 +102,26 @@ TEST_CASE("with 1f1b a part holds no more inputs than the part above keeps, what
           CHECK(made.parts[part].held_most <= std::min(micros, 4 - part + (part == 0 ? 0 : 1)));
         }
       }
+}
+
+TEST_CASE("with 1f1b a link that is as slow as a part costs nothing if parts are ahead") {
+  for (const std::uint32_t parts : {2u, 3u, 5u})
+    for (const double link : {0.5, 1.0}) {
+      // A micro-batch needs 1 in each part and `link` in each direction of a link.
+      const auto costs = equal_parts(parts, 40, 80, 120 * link);
+      const auto time_with = [&](std::uint32_t ahead) {
+        return times_of(costs, micro_order::one_f_one_b, 120, 120, ahead).seconds;
+      };
+      const auto whole = times_of(costs, micro_order::fill_drain, 120, 120).seconds;
+      // Each part computes 120, and the first and last micro-batches pass the line.
+      const auto least = 120 + (parts - 1) * (1 + 2 * link);
+      CHECK(time_with(2) <= least + 1);
+      CHECK(time_with(0) > 1.3 * time_with(2));
+      CHECK(time_with(2) < whole);
+      const auto made = times_of(costs, micro_order::one_f_one_b, 120, 120, 2);
+      for (std::uint32_t part = 0; part < parts; ++part)
+        CHECK(made.parts[part].kept_most <= 1 + 3 * (parts - part - 1));
+    }
 }
 
 TEST_CASE("times may be as small or as large as a command line has them") {

@@ -18,7 +18,7 @@ constexpr micro_order orders[] = {micro_order::fill_drain, micro_order::one_f_on
 
 pipeline_needs equal_parts(std::size_t parts, micro_order order, std::uint32_t micros) {
   return {.parts = std::vector<planning::line_costs::part>(parts, {0.02, 0.04}),
-          .order = order,
+          .schedule = {order, 0},
           .samples = 64,
           .micros = micros,
           .activation_bytes = {}};
@@ -92,7 +92,8 @@ TEST_CASE("plan: a part keeps the inputs that its order allows") {
   needs.activation_bytes = {6.4e6, 640e3};
   CHECK(contains(*pipeline_text(needs), "8                8  6.4 MB\n"));
   CHECK(contains(*pipeline_text(needs), "8                8  640 kB\n"));
-  needs.order = micro_order::one_f_one_b; // Part 2 holds at most 2 of the 8, as part 1 keeps 2.
+  needs.schedule.order =
+    micro_order::one_f_one_b; // Part 2 holds at most 2 of the 8, as part 1 keeps 2.
   needs.activation_bytes = {6.4e6};
   CHECK(contains(*pipeline_text(needs), "1                2  1.6 MB\n"));
 }

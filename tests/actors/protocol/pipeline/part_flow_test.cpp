@@ -56,8 +56,9 @@ part_step step_of(std::uint64_t batch, std::uint32_t micros = 2) {
 
 /// One part of a line. The first part has incarnation 10, and the part above has 20 + its number.
 struct one_part {
-  one_part(std::uint32_t number, std::uint32_t parts, micro_order order = micro_order::one_f_one_b)
-      : flow({number, parts, order, number == 0 ? 10u : 20u + number}), part(number) {}
+  one_part(std::uint32_t number, std::uint32_t parts,
+           micro_schedule schedule = {micro_order::one_f_one_b, 0})
+      : flow({number, parts, schedule, number == 0 ? 10u : 20u + number}), part(number) {}
 
   lines take() { return std::exchange(out.all, {}); }
   lines join(side which) {
@@ -212,6 +213,26 @@ TEST_CASE("the first part of 1f1b keeps an input for each part, and goes back wh
   CHECK(first.began(step_of(6)) == lines{"down begin batch 6 clock 7 of 10.2", "F 0"});
 }
 
+TEST_CASE("a part computes micro-batches ahead for each link below it") {
+  one_part first{0, 2, {micro_order::one_f_one_b, 1}};
+  first.meet();
+  first.began(step_of(5, 5));
+  CHECK(first.forward_done() == lines{"down forward 0 of 10.1", "F 1"});
+  CHECK(first.forward_done() == lines{"down forward 1 of 10.1", "F 2"});
+  CHECK(first.forward_done() == lines{"down forward 2 of 10.1"}); // It keeps three.
+  CHECK(first.hear(side::below, one_part::micro(kind::backward, 0)) == lines{"gradient 0", "B 0"});
+  CHECK(first.backward_done() == lines{"F 3"});
+  for (const std::uint32_t ahead : {0u, 1u, 2u, 1000u}) {
+    CAPTURE(ahead);
+    const micro_schedule one{micro_order::one_f_one_b, ahead};
+    CHECK(one.kept_max(0, 4, 9999) == 4 + 3 * ahead);
+    CHECK(one.kept_max(2, 4, 9999) == 2 + ahead);
+    CHECK(one.kept_max(3, 4, 9999) == 1); // The last one goes back at once.
+    CHECK(one.kept_max(0, 4, 3) == 3);
+    CHECK(micro_schedule{micro_order::fill_drain, ahead}.kept_max(3, 4, 9) == 9);
+  }
+}
+
 TEST_CASE("the first part is not done before all later parts have applied the batch") {
   one_part first{0, 2};
   first.meet();
@@ -223,7 +244,7 @@ TEST_CASE("the first part is not done before all later parts have applied the ba
 }
 
 TEST_CASE("with fill-drain all micro-batches go forward before the first goes back") {
-  one_part middle{1, 3, micro_order::fill_drain};
+  one_part middle{1, 3, {micro_order::fill_drain, 0}};
   middle.meet();
   CHECK(middle.hear(side::above, one_part::begin(1, step_of(5)))
         == lines{"down begin batch 5 clock 7 of 10.1", "pull 1"});
