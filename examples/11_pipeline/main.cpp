@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     const auto samples = std::make_shared<const async_sgd::dataset>(
       async_sgd::required(async_sgd::load_dataset(data, {})));
     const auto model = async_sgd::required(async_sgd::parse_model(shape, *samples, false));
-    if (parts < 2 || parts > model.layers())
+    if (parts < 1 || parts > model.layers())
       throw std::invalid_argument{"--parts: " + shape + " has " + std::to_string(model.layers())
                                   + " layers, so it has 2 to " + std::to_string(model.layers())
                                   + " parts"};
