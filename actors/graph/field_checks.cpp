@@ -42,7 +42,7 @@ reason why_no_push_limit(const plan& made) {
                      made.store_name);
 }
 reason why_no_pipeline(const plan& made) {
-  if (made.line)
+  if (made.pipeline)
     return std::nullopt;
   return made.workers_name + " has workers, and no parts of a model";
 }
@@ -66,8 +66,8 @@ bool is_stale(const table_spec& table) { return table.sync.traits().stale_steps;
 /// A server function gets no such field.
 bool has_own_step(const table_spec& table) { return table.optimizer.kind != optimizer_kind::user; }
 
-/// A holder as a part of graphs.
-struct part {
+/// Says which part of a graph has the fields of a holder.
+struct field_owner {
   holder what;
   std::string plan::*node;
   std::string_view name; ///< In messages; {}: the node.
@@ -77,30 +77,32 @@ struct part {
 };
 
 constexpr std::string_view of_tables = "it for the tables of {}";
-constexpr std::array parts{
-  part{holder::servers, &plan::store_name, "the servers of {}",
-       of_store<&store_rules::why_no_servers>},
-  part{holder::checkpoints, &plan::store_name, "the checkpoints of {}",
-       of_store<&store_rules::why_no_checkpoints>},
-  part{holder::sync, &plan::store_name, of_tables, of_store<&store_rules::why_no_sync>, any_table},
-  part{holder::steps, &plan::store_name, of_tables, why_no_steps, any_table},
-  part{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},
-  part{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
-  part{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
-  part{holder::push_limit, &plan::workers_name, "the workers of {}", why_no_push_limit},
-  part{holder::pipeline, &plan::workers_name, "the pipeline {}", why_no_pipeline},
-  part{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
-  part{holder::codec, &plan::workers_name, "the codec", why_no_codec},
+constexpr std::array owners{
+  field_owner{holder::servers, &plan::store_name, "the servers of {}",
+              of_store<&store_rules::why_no_servers>},
+  field_owner{holder::checkpoints, &plan::store_name, "the checkpoints of {}",
+              of_store<&store_rules::why_no_checkpoints>},
+  field_owner{holder::sync, &plan::store_name, of_tables, of_store<&store_rules::why_no_sync>,
+              any_table},
+  field_owner{holder::steps, &plan::store_name, of_tables, why_no_steps, any_table},
+  field_owner{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},
+  field_owner{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
+  field_owner{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
+  field_owner{holder::push_limit, &plan::workers_name, "the workers of {}", why_no_push_limit},
+  field_owner{holder::pipeline, &plan::workers_name, "the pipeline {}", why_no_pipeline},
+  field_owner{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
+  field_owner{holder::codec, &plan::workers_name, "the codec", why_no_codec},
 };
 
 /// Returns null for fields of the run.
-const part* part_of(const field& row) {
-  const auto* const found = std::ranges::find(parts, row.kind.holder, &part::what);
-  return found == parts.end() ? nullptr : found;
+const field_owner* owner_of(const field& row) {
+  const auto* const found = std::ranges::find(owners, row.kind.holder, &field_owner::what);
+  return found == owners.end() ? nullptr : found;
 }
 
 /// Returns whether the graph has the value of the command line.
-bool is_held(const field& row, const part& where, const run_options& asked, const plan& made) {
+bool is_held(const field& row, const field_owner& where, const run_options& asked,
+             const plan& made) {
   const auto wanted = row.kind.print(asked);
   if (!where.has_table)
     return row.kind.print(made.options) == wanted;
@@ -130,7 +132,7 @@ result<void> check_supervision(const field& row, const plan& made) {
 
 result<void> check_effects(const run_options& asked, const plan& made, const field_table& table) {
   for (const auto& row : rows_of(table)) {
-    const auto* const where = part_of(row);
+    const auto* const where = owner_of(row);
     if (!where || !asked.given.contains(row.option))
       continue;
     const bool held = is_held(row, *where, asked, made);
@@ -138,7 +140,7 @@ result<void> check_effects(const run_options& asked, const plan& made, const fie
       continue;
     if (const auto why = where->why_missing(made))
       return {errc::invalid_argument, fmt::format("{} has no effect: {}", row.option, *why)};
-    if (!held && made.line && where->what == holder::workers)
+    if (!held && made.pipeline && where->what == holder::workers)
       return {errc::invalid_argument,
               fmt::format("{} has no effect: {} is a pipeline, whose lines have no {}", row.option,
                           made.workers_name, row.member.empty() ? "such field" : row.member)};
@@ -152,7 +154,7 @@ result<void> check_effects(const run_options& asked, const plan& made, const fie
 
 result<void> check_ranges(const plan& made, const field_table& table) {
   for (const auto& row : rows_of(table)) {
-    const auto* const where = part_of(row);
+    const auto* const where = owner_of(row);
     if (!where || where->has_table || !row.kind.check) // The job checks its tables.
       continue;
     if (auto fine = row.kind.check(made.options); !fine)

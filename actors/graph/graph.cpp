@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 
 namespace troupe {
 
@@ -34,15 +33,12 @@ std::size_t graph::put(const std::string& name, workers what) {
 std::size_t graph::put(const std::string& name, pipeline what) {
   workers as;
   as.samples = what.samples;
-  as.make = [](std::uint32_t) -> std::unique_ptr<trainer> {
-    throw std::logic_error{"a line has parts, and no trainer"};
-  };
   as.count = what.lines;
   as.push_memory_mib = what.push_memory_mib;
   as.stragglers = what.stragglers;
   as.straggler_time_scale = what.straggler_time_scale;
   as.on_death = what.on_death;
-  line_ = std::move(what);
+  pipeline_ = std::move(what);
   return put(name, std::move(as));
 }
 
@@ -193,7 +189,7 @@ result<void> graph::validate() const {
     return wrong(fmt::format("{} and {} are both stores: a graph has one so far", stores_[0].name,
                              stores_[1].name));
   const auto& source = workers_.front();
-  if (!source.what.make)
+  if (!source.what.make && !pipeline_)
     return wrong(source.name + " makes no trainers: set workers::make");
   if (!source.path.store)
     return wrong(fmt::format("{0} asks no store: call {0}.into(...)", source.name));

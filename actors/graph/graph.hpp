@@ -110,8 +110,8 @@ public:
 
   const std::vector<named<any_store>>& stores() const { return stores_; }
   const std::vector<named<workers>>& worker_nodes() const { return workers_; }
-  /// Returns the pipeline, which is a node of workers, too; null: there is none.
-  const pipeline* line() const { return line_ ? &*line_ : nullptr; }
+  /// Returns the pipeline, which is a node of workers without trainers, too; null: there is none.
+  const pipeline* pipeline_node() const { return pipeline_ ? &*pipeline_ : nullptr; }
   const std::vector<named<evaluate>>& evaluators() const { return evaluators_; }
   const std::vector<named<own_actors>>& actor_nodes() const { return actors_; }
   const std::vector<join_of_ports>& joins() const { return joins_; }
@@ -146,7 +146,7 @@ private:
 
   std::vector<named<any_store>> stores_;
   std::vector<named<workers>> workers_;
-  std::optional<pipeline> line_;
+  std::optional<pipeline> pipeline_;
   std::vector<named<evaluate>> evaluators_;
   std::vector<named<own_actors>> actors_;
   std::vector<join_of_ports> joins_;

@@ -17,22 +17,22 @@ constexpr std::uint32_t parts_max = 64;
 /// Words between two parts, beside the micro-batches of a batch.
 constexpr std::uint32_t other_words = 8;
 
-result<void> refuse_line(std::string text) { return {errc::invalid_argument, std::move(text)}; }
+result<void> refuse_pipeline(std::string text) { return {errc::invalid_argument, std::move(text)}; }
 
 /// Finds the tables of each part.
-result<void> take_tables(const plan& what, planned_line& line) {
+result<void> take_tables(const plan& what, planned_pipeline& planned) {
   const auto& tables = what.job.tables;
   std::vector<std::optional<std::size_t>> owner(tables.size());
-  for (std::size_t part = 0; part < line.parts.size(); ++part) {
-    auto& mine = line.tables.emplace_back();
-    for (const auto& name : line.parts[part].tables) {
+  for (std::size_t part = 0; part < planned.parts.size(); ++part) {
+    auto& mine = planned.tables.emplace_back();
+    for (const auto& name : planned.parts[part].tables) {
       const auto found = std::ranges::find(tables, name, &table_spec::name);
       if (found == tables.end())
-        return refuse_line(fmt::format("{}: part {} has the table {}, and {} has no such table",
-                                       what.workers_name, part, quote(name), what.store_name));
+        return refuse_pipeline(fmt::format("{}: part {} has the table {}, and {} has no such table",
+                                           what.workers_name, part, quote(name), what.store_name));
       const auto at = static_cast<std::size_t>(found - tables.begin());
       if (owner[at])
-        return refuse_line(
+        return refuse_pipeline(
           fmt::format("{}: table {} is in part {} and in part {}: a table has one part",
                       what.workers_name, quote(name), *owner[at], part));
       owner[at] = part;
@@ -41,23 +41,22 @@ result<void> take_tables(const plan& what, planned_line& line) {
   }
   for (std::size_t i = 0; i < tables.size(); ++i)
     if (!owner[i])
-      return refuse_line(fmt::format("{}: table {} is in no part: name it in one of them",
-                                     what.workers_name, quote(tables[i].name)));
+      return refuse_pipeline(fmt::format("{}: table {} is in no part: name it in one of them",
+                                         what.workers_name, quote(tables[i].name)));
   return {};
 }
 
 result<void> check_parts(const std::string& name, const pipeline& what) {
   if (what.parts.size() < 2 || what.parts.size() > parts_max)
-    return refuse_line(fmt::format("{} has {} part{}, and a pipeline has 2 to {}", name,
-                                   what.parts.size(), what.parts.size() == 1 ? "" : "s",
-                                   parts_max));
+    return refuse_pipeline(fmt::format("{} has {} part{}, and a pipeline has 2 to {}", name,
+                                       what.parts.size(), what.parts.size() == 1 ? "" : "s",
+                                       parts_max));
   for (std::size_t i = 0; i < what.parts.size(); ++i) {
     if (what.parts[i].tables.empty())
-      return refuse_line(fmt::format("{}: part {} has no tables: give it one, or put its work into "
-                                     "another part",
-                                     name, i));
+      return refuse_pipeline(fmt::format(
+        "{}: part {} has no tables: give it one, or put its work into another part", name, i));
     if (!what.parts[i].make)
-      return refuse_line(fmt::format("{}: part {} has no maker: set part_spec::make", name, i));
+      return refuse_pipeline(fmt::format("{}: part {} has no maker: set part_spec::make", name, i));
   }
   return {};
 }
@@ -71,7 +70,7 @@ void add_channels(const std::string& upper, const planned_channel::side& above,
                              .from = sends,
                              .to = takes,
                              .shape = join_shape::one_to_one,
-                             .window = made.line->micro.count + other_words,
+                             .window = made.pipeline->micro.count + other_words,
                              .head = head_type_of<part_word>(),
                              .head_bytes = sizeof(part_word)});
   };
@@ -81,7 +80,7 @@ void add_channels(const std::string& upper, const planned_channel::side& above,
 
 } // namespace
 
-std::optional<std::uint32_t> planned_line::part_of(const member_id& who) const {
+std::optional<std::uint32_t> planned_pipeline::part_of(const member_id& who) const {
   if (who.role == role::worker)
     return 0;
   if (who.role != role::actor || who.index < first || who.index - first >= lines * (count() - 1))
@@ -89,37 +88,37 @@ std::optional<std::uint32_t> planned_line::part_of(const member_id& who) const {
   return 1 + (who.index - first) / lines;
 }
 
-std::uint32_t planned_line::line_of(const member_id& who) const {
+std::uint32_t planned_pipeline::line_of(const member_id& who) const {
   return who.role == role::worker ? who.index : (who.index - first) % lines;
 }
 
-member_id planned_line::member_of(std::uint32_t index) const {
+member_id planned_pipeline::member_of(std::uint32_t index) const {
   const auto line = index / count(), part = index % count();
   if (part == 0)
     return {role::worker, line, {}};
   return {role::actor, first + (part - 1) * lines + line, {}};
 }
 
-result<void> take_line(const graph& described, plan& made) {
-  if (described.line() == nullptr)
+result<void> take_pipeline(const graph& described, plan& made) {
+  if (described.pipeline_node() == nullptr)
     return {};
-  const auto& what = *described.line();
+  const auto& what = *described.pipeline_node();
   if (auto fine = check_parts(made.workers_name, what); !fine)
     return fine;
-  made.line = planned_line{.parts = what.parts,
-                           .tables = {},
-                           .micro = what.micro,
-                           .lines = what.lines,
-                           .first = made.options.actors};
+  made.pipeline = planned_pipeline{.parts = what.parts,
+                                   .tables = {},
+                                   .micro = what.micro,
+                                   .lines = what.lines,
+                                   .first = made.options.actors};
   made.options.micro = what.micro;
   // The first part waits for the others, so its time does not say which process is slow.
   if (auto& measure = made.options.workers.stragglers)
     measure = std::min(*measure, straggler_measure::warned);
-  if (auto fine = take_tables(made, *made.line); !fine)
+  if (auto fine = take_tables(made, *made.pipeline); !fine)
     return fine;
   std::string upper = made.workers_name;
   planned_channel::side above{{}, role::worker, 0, what.lines};
-  for (std::uint32_t part = 1; part < made.line->count(); ++part) {
+  for (std::uint32_t part = 1; part < made.pipeline->count(); ++part) {
     auto name = fmt::format("{}.{}", made.workers_name, part);
     const planned_channel::side below{{}, role::actor, made.options.actors, what.lines};
     own_actors node;
@@ -132,16 +131,18 @@ result<void> take_line(const graph& described, plan& made) {
     above = below;
   }
   if (made.options.actors > actors_max)
-    return refuse_line(
+    return refuse_pipeline(
       fmt::format("{} has {} processes of later parts, and a job has at most {} actors",
                   made.workers_name, made.options.actors, actors_max));
   return {};
 }
 
-result<void> check_line(const plan& what) {
-  if (!what.line)
+result<void> check_pipeline(const plan& what) {
+  if (!what.pipeline)
     return {};
-  const auto wrong = [&](const std::string& text) { return refuse_line(what.workers_name + text); };
+  const auto wrong = [&](const std::string& text) {
+    return refuse_pipeline(what.workers_name + text);
+  };
   if (what.rules().kind != store_kind::servers)
     return wrong(fmt::format(" is a pipeline, whose parts push to servers, and {} is {}: use "
                              "troupe::servers",
@@ -162,15 +163,16 @@ result<void> check_line(const plan& what) {
   if (what.has<reduce>())
     return wrong(" is a pipeline, each line of which pushes by itself: leave the reducer out");
   if (what.options.record_directory || what.options.replay_directory)
-    return refuse_line(
+    return refuse_pipeline(
       fmt::format("--{}: {} is a pipeline, whose parcels a replay does not have: leave "
                   "the option out",
                   what.options.record_directory ? "record" : "replay", what.workers_name));
-  if (what.line->micro.count > what.job.batch_samples)
-    return refuse_line(fmt::format(
-      "--micro-batches: {} cuts a batch of {} samples into {}: use --batch "
-      "{} or more",
-      what.workers_name, what.job.batch_samples, what.line->micro.count, what.line->micro.count));
+  if (what.pipeline->micro.count > what.job.batch_samples)
+    return refuse_pipeline(
+      fmt::format("--micro-batches: {} cuts a batch of {} samples into {}: use --batch "
+                  "{} or more",
+                  what.workers_name, what.job.batch_samples, what.pipeline->micro.count,
+                  what.pipeline->micro.count));
   return {};
 }
 

@@ -14,14 +14,15 @@ namespace troupe {
 
 struct plan;
 
-/// The lines of a pipeline. Part 0 of a line is a worker; the later parts are actors.
-struct planned_line {
+/// A pipeline, as its lines run. Part 0 of a line is a worker; the later parts are actors.
+struct planned_pipeline {
   std::vector<part_spec> parts;
   std::vector<std::vector<table_id>> tables; ///< Of each part, in the order of its spec.
   micro_batching micro;
   std::uint32_t lines = 0;
   std::uint32_t first = 0; ///< Index of the first actor that is a part.
 
+  /// Returns the number of parts of a line.
   std::uint32_t count() const { return static_cast<std::uint32_t>(parts.size()); }
   /// Returns the part of a member; nullopt: it is none.
   std::optional<std::uint32_t> part_of(const member_id& who) const;
@@ -33,8 +34,8 @@ struct planned_line {
 
 /// Takes the pipeline of a graph, if it has one, into a plan that has its nodes and channels.
 /// Errors: invalid_argument (tables that are in no part, in two, or unknown).
-result<void> take_line(const graph& described, plan& made);
+result<void> take_pipeline(const graph& described, plan& made);
 /// Checks it against the store, the path and the way to run. Errors: invalid_argument.
-result<void> check_line(const plan& what);
+result<void> check_pipeline(const plan& what);
 
 } // namespace troupe

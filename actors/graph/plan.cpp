@@ -91,26 +91,27 @@ std::string nodes_for(const std::string& option, const plan& made) {
   if (made.rules().has_servers)
     names += " or " + made.store_name;
   for (const auto& each : made.actor_nodes)
-    if (!made.line || each.first < made.line->first) // Later parts go by the name of their line.
+    if (!made.pipeline
+        || each.first < made.pipeline->first) // Later parts go by the name of their line.
       names += " or " + each.name;
   return names;
 }
 
 /// Finds the process that an option names by the pipeline.
-result<void> name_process_of_line(named_process named, plan& made) {
-  const auto& line = *made.line;
-  if (named.index >= line.lines * line.count())
+result<void> name_process_of_pipeline(named_process named, plan& made) {
+  const auto& planned = *made.pipeline;
+  if (named.index >= planned.lines * planned.count())
     return {errc::invalid_argument,
             fmt::format("{}: {} has no process {}, only 0 to {}: process I is line I / {}, part I "
                         "% {}",
-                        named.option, named.node, named.index, line.lines * line.count() - 1,
-                        line.count(), line.count())};
-  const auto who = line.member_of(named.index);
+                        named.option, named.node, named.index, planned.lines * planned.count() - 1,
+                        planned.count(), planned.count())};
+  const auto who = planned.member_of(named.index);
   if (who.role == role::actor && named.option == "--slow")
     return {errc::invalid_argument,
             fmt::format("--slow: {}:{} is part {} of its line: name the first part, {}:{}",
-                        named.node, named.index, named.index % line.count(), named.node,
-                        named.index - named.index % line.count())};
+                        named.node, named.index, named.index % planned.count(), named.node,
+                        named.index - named.index % planned.count())};
   named.index = who.index;
   add_process(named, who.role, made.options);
   return {};
@@ -119,8 +120,8 @@ result<void> name_process_of_line(named_process named, plan& made) {
 /// Finds the processes that options name by a node.
 result<void> name_processes(plan& made) {
   for (auto named : std::exchange(made.options.by_node, {})) {
-    if (made.line && named.node == made.workers_name) {
-      if (auto fine = name_process_of_line(std::move(named), made); !fine)
+    if (made.pipeline && named.node == made.workers_name) {
+      if (auto fine = name_process_of_pipeline(std::move(named), made); !fine)
         return fine;
       continue;
     }
@@ -331,7 +332,7 @@ result<plan> lower(const std::string& program, const graph& described, const run
   made.options = options;
   made.functions = functions;
   take_nodes(described, made);
-  if (auto fits = take_line(described, made); !fits)
+  if (auto fits = take_pipeline(described, made); !fits)
     return fits.error();
   if (auto named = name_processes(made); !named)
     return named.error();
@@ -355,7 +356,7 @@ result<plan> lower(const std::string& program, const graph& described, const run
     return fit.error();
   if (auto fits = check_path(made); !fits)
     return fits.error();
-  if (auto fits = check_line(made); !fits)
+  if (auto fits = check_pipeline(made); !fits)
     return fits.error();
   if (auto fits = check_channels(made); !fits)
     return fits.error();

@@ -52,7 +52,7 @@ struct plan {
   keeper_factory make_keeper;               ///< Of an own store; else empty.
   bool keeper_takes_sums = false;           ///< Of an own store.
   std::optional<planned_gossip> peers;      ///< Set for a gossip store.
-  std::optional<planned_line> line;         ///< Set for a pipeline.
+  std::optional<planned_pipeline> pipeline; ///< Set for a pipeline.
   std::optional<codec_options> compression; ///< Of the codec in `path`; nullopt: f32 is sent.
   std::vector<notice> notices;              ///< For the start of the run.
   std::vector<std::string> files;           ///< Files that were read for the graph.

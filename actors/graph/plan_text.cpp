@@ -37,10 +37,10 @@ std::string grouped(std::uint64_t number) {
 
 std::string text_of_workers(const plan& what) {
   const auto& some = what.options.workers;
-  if (what.line)
-    return fmt::format("pipeline of {} parts x{}, {}, {} micro-batch{}", what.line->count(),
-                       some.count, to_string(what.line->micro.schedule.order),
-                       what.line->micro.count, what.line->micro.count == 1 ? "" : "es");
+  if (what.pipeline)
+    return fmt::format("pipeline of {} parts x{}, {}, {} micro-batch{}", what.pipeline->count(),
+                       some.count, to_string(what.pipeline->micro.schedule.order),
+                       what.pipeline->micro.count, what.pipeline->micro.count == 1 ? "" : "es");
   auto text = fmt::format("workers x{}", some.count);
   if (some.backups > 0)
     text += fmt::format(" + {}", some.backups);
@@ -97,7 +97,7 @@ std::string text_of_replay(const plan& what) {
     return "no, " + what.store_name + std::string{why};
   if (mixes_clocks(what.job))
     return "no, some tables are bsp and others are not";
-  if (what.line)
+  if (what.pipeline)
     return "no, parcels between parts are not recorded";
   if (!what.channels.empty())
     return "no, parcels of channels are not recorded";
@@ -124,7 +124,7 @@ std::string text_of_replay(const plan& what) {
 /// are not among them.
 auto own_nodes(const plan& what) {
   return what.actor_nodes | std::views::filter([&](const planned_actors& node) {
-           return !what.line || node.first < what.line->first;
+           return !what.pipeline || node.first < what.pipeline->first;
          });
 }
 auto own_channels(const plan& what) {
@@ -140,9 +140,9 @@ std::string text_of_actors(const planned_actors& node) {
 /// Returns a line for each part of the pipeline.
 std::string text_of_parts(const plan& what) {
   std::string text;
-  for (std::uint32_t part = 0; what.line && part < what.line->count(); ++part)
+  for (std::uint32_t part = 0; what.pipeline && part < what.pipeline->count(); ++part)
     text += fmt::format("{:<{}} {}\n", fmt::format("part {}", part), node_name_max,
-                        fmt::join(what.line->parts[part].tables, ", "));
+                        fmt::join(what.pipeline->parts[part].tables, ", "));
   return text;
 }
 

@@ -156,7 +156,7 @@ changes_of_part(const plan& what, const member_id& who, std::shared_ptr<program_
   auto changes = functions_of(what.path);
   if (changes.empty())
     return {};
-  const std::uint64_t part = what.line->part_of(who).value_or(0);
+  const std::uint64_t part = what.pipeline->part_of(who).value_or(0);
   return [changes = std::move(changes), whose = to_string(process_of(who)),
           notes = std::move(notes), part](batch work, mutable_tensors gradients) {
     if (part > 0) // Noise of two parts has to differ.

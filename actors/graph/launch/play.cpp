@@ -184,21 +184,21 @@ void bind(const member_ports& found, port_room& room) {
 /// Returns the options of a member's part of a line.
 line_part_options options_of_part(const member_plan& what, const surroundings& in,
                                   std::uint32_t part, const std::shared_ptr<program_notes>& notes) {
-  const auto& line = *in.graph->line;
+  const auto& planned = *in.graph->pipeline;
   return {.job = what.job,
-          .tables = line.tables[part],
+          .tables = planned.tables[part],
           .part = part,
-          .parts = line.count(),
-          .micros = line.micro.count,
-          .schedule = line.micro.schedule,
-          .worker = {line.line_of(what.self())},
+          .parts = planned.count(),
+          .micros = planned.micro.count,
+          .schedule = planned.micro.schedule,
+          .worker = {planned.line_of(what.self())},
           .incarnation = what.self().incarnation.value,
           .notes = {notes.get(), in.graph->workers_name},
           .change = changes_of_part(*in.graph, what.self(), notes)};
 }
 
 /// Connects the ports of a part with the room of its member, whose ends have the order in which
-/// take_line() adds channels.
+/// take_pipeline() adds channels.
 void bind(line_part& part, port_room& room) {
   std::size_t end = 0;
   if (auto* const above = part.above()) {
@@ -213,30 +213,31 @@ void bind(line_part& part, port_room& room) {
 
 /// Returns the times of a part's computations in virtual time: those of a line last as long as a
 /// worker's step.
-std::function<std::chrono::nanoseconds()>
-times_of_part(const planned_line& line, const surroundings& in, std::chrono::milliseconds longer) {
+std::function<std::chrono::nanoseconds()> times_of_part(const planned_pipeline& planned,
+                                                        const surroundings& in,
+                                                        std::chrono::milliseconds longer) {
   if (!in.simulated)
     return {};
-  const auto own = 2 * line.micro.count; // Computations of a part for a batch.
+  const auto own = 2 * planned.micro.count; // Computations of a part for a batch.
   return [step = in.simulated->step_times({}), extra = std::chrono::nanoseconds{longer} / own,
-          all = own * line.count()] { return step() / all + extra; };
+          all = own * planned.count()] { return step() / all + extra; };
 }
 
 /// Has the first part of a line compute the gradients of its worker.
 void compute_by_line(const member_plan& what, const surroundings& in,
                      const std::shared_ptr<program_notes>& notes, worker_options& how) {
-  const auto& line = *in.graph->line;
-  how.tables = line.tables.front();
+  const auto& planned = *in.graph->pipeline;
+  how.tables = planned.tables.front();
   line_gradient_options first;
   first.make = [options = options_of_part(what, in, 0, notes),
-                make = line.parts.front().make](line_shell& shell, port_room* room) {
+                make = planned.parts.front().make](line_shell& shell, port_room* room) {
     auto made = std::make_unique<line_part>(options, make, shell);
     if (room)
       bind(*made, *room);
     return made;
   };
   first.ports = how.ports.room;
-  first.slowness = times_of_part(line, in, slowness_of(what, what.self()));
+  first.slowness = times_of_part(planned, in, slowness_of(what, what.self()));
   first.log = in.log;
   if (in.simulated)
     how.slowness = {}; // It is that of the computations.
@@ -247,6 +248,7 @@ void compute_by_line(const member_plan& what, const surroundings& in,
 
 /// Spawns a later part of a line.
 played play_part(const member_plan& what, const surroundings& in, std::uint32_t part) {
+  const auto& planned = *in.graph->pipeline;
   const auto path = build_path(what, in, spawn_client(what, in));
   played made{.path = {untyped(path.store.values)}};
   made.path.insert(made.path.end(), path.stages.begin(), path.stages.end());
@@ -254,16 +256,16 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   how.ports = lanes_of(what.self(), in.graph->workers_name, in);
   how.notes = path.notes;
   how.make = [options = options_of_part(what, in, part, path.notes),
-              make = in.graph->line->parts[part].make,
-              index = in.graph->line->line_of(what.self()) * in.graph->line->count() + part,
-              count = in.graph->line->lines * in.graph->line->count()](port_room& room) {
+              make = planned.parts[part].make,
+              index = planned.line_of(what.self()) * planned.count() + part,
+              count = planned.lines * planned.count()](port_room& room) {
     auto own = std::make_unique<line_actor>(options, make);
     own->put({.index = index, .count = count, .seed = options.job.seed, .notes = options.notes});
     bind(own->part(), room);
     return own;
   };
   how.works = in.works;
-  how.slowness = times_of_part(*in.graph->line, in, {});
+  how.slowness = times_of_part(planned, in, {});
   how.own_thread = !in.simulated;
   made.members.push_back(
     untyped(spawn_own_actor(in.system, std::move(how), path.store, in.connector_of(what.self()))));
@@ -273,8 +275,8 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
 played play_actor(const member_plan& what, const surroundings& in) {
   assert(in.graph != nullptr);
   const auto& graph = *in.graph;
-  if (graph.line)
-    if (const auto part = graph.line->part_of(what.self()))
+  if (graph.pipeline)
+    if (const auto part = graph.pipeline->part_of(what.self()))
       return play_part(what, in, *part);
   const auto& node = node_of_actor(graph, what.self().index);
   played made;
@@ -346,12 +348,14 @@ played play_workers(const member_plan& what, const surroundings& in) {
         count(*tally, index, is_first, counters);
       };
     how.ports = what.job.gossip ? lanes : lanes_of(who, in.graph->workers_name, in);
-    if (in.graph->line)
-      compute_by_line(what, in, path.notes, how);
     const auto take = [room = how.ports.room](const member_ports& found) { bind(found, *room); };
-    made.members.push_back(untyped(spawn_worker(
-      in.system, std::move(how), trainer_of(*in.graph, what.job, who.index, path.notes, take),
-      path.store, in.connector_of(who))));
+    trainer_factory make; // Stays empty for a line, which has parts.
+    if (in.graph->pipeline)
+      compute_by_line(what, in, path.notes, how);
+    else
+      make = trainer_of(*in.graph, what.job, who.index, path.notes, take);
+    made.members.push_back(untyped(
+      spawn_worker(in.system, std::move(how), std::move(make), path.store, in.connector_of(who))));
   }
   return made;
 }

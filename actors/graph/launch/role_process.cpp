@@ -342,7 +342,8 @@ int run_child(const child_identity& who, const run_options& options,
                                 .tls = *std::move(certificate)};
     // A Unix socket's name would stay with a leader that hangs; coordinators share the TCP socket.
     transport.unix_sockets = !traits_of(who.self.role).leads_job || !mine.fields.etcd;
-    const bool pushes = is_worker || (graph && graph->line && graph->line->part_of(who.self));
+    const bool pushes =
+      is_worker || (graph && graph->pipeline && graph->pipeline->part_of(who.self));
     const auto* const packs = pushes && graph->compression ? &*graph->compression : nullptr;
     child_process self{
       mine, voice, places, functions, packs ? packs->sends() : 0, std::move(transport)};

@@ -67,8 +67,8 @@ TEST_CASE("a line is a worker, actors and channels") {
   REQUIRE_MESSAGE(made, made.error().text);
   CHECK(made->job.workers == 2);
   CHECK(made->job.actors == 4);
-  REQUIRE(made->line);
-  CHECK(made->line->tables[2] == std::vector<table_id>{{2}});
+  REQUIRE(made->pipeline);
+  CHECK(made->pipeline->tables[2] == std::vector<table_id>{{2}});
   const auto names = [&](const member_id& who) {
     std::vector<std::string> all;
     for (const auto& each : channels_of(*made, who))

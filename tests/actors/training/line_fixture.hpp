@@ -22,23 +22,23 @@ public:
   linear_part(std::size_t ins, std::size_t outs, bool is_last)
       : ins_(ins), outs_(outs), is_last_(is_last) {}
 
-  void forward(const micro_batch& work, const_tensors values, std::span<const float> in,
+  void forward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                part_output& out) override {
     if (!is_last_)
-      std::ranges::copy(output(inputs(work, in), values), out.of_width(outs_).begin());
+      std::ranges::copy(output(inputs(micro, in), values), out.of_width(outs_).begin());
   }
 
-  double backward(const micro_batch& work, const_tensors values, std::span<const float> in,
+  double backward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                   std::span<const float> out_gradient, mutable_tensors gradients,
                   std::span<float> in_gradient) override {
-    const auto x = inputs(work, in);
+    const auto x = inputs(micro, in);
     std::vector<float> dy{out_gradient.begin(), out_gradient.end()};
     double loss = 0;
     if (is_last_) {
-      const auto count = static_cast<float>(work.samples.size());
+      const auto count = static_cast<float>(micro.samples.size());
       dy = output(x, values);
       for (std::size_t i = 0; i < dy.size(); ++i) {
-        const auto away = dy[i] - static_cast<float>(work.samples[i / outs_] % 3);
+        const auto away = dy[i] - static_cast<float>(micro.samples[i / outs_] % 3);
         loss += 0.5 * away * away / count;
         dy[i] = away / count;
       }
@@ -59,10 +59,10 @@ public:
   }
 
 private:
-  std::vector<float> inputs(const micro_batch& work, std::span<const float> in) const {
+  std::vector<float> inputs(const micro_batch& micro, std::span<const float> in) const {
     std::vector<float> x{in.begin(), in.end()};
-    for (std::size_t i = 0; in.empty() && i < work.samples.size() * ins_; ++i)
-      x.push_back(0.1f * static_cast<float>((work.samples[i / ins_] * 7 + i % ins_ * 3) % 11));
+    for (std::size_t i = 0; in.empty() && i < micro.samples.size() * ins_; ++i)
+      x.push_back(0.1f * static_cast<float>((micro.samples[i / ins_] * 7 + i % ins_ * 3) % 11));
     return x;
   }
 

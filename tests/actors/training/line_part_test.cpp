@@ -52,17 +52,17 @@ struct scripted_part final : part {
   std::function<double(mutable_tensors, std::span<float>)> on_backward = {};
   std::unique_ptr<part> else_ = {};
 
-  void forward(const micro_batch& work, const_tensors values, std::span<const float> in,
+  void forward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                part_output& out) override {
     if (on_forward)
-      on_forward(work, out);
+      on_forward(micro, out);
     else
-      else_->forward(work, values, in, out);
+      else_->forward(micro, values, in, out);
   }
-  double backward(const micro_batch& work, const_tensors values, std::span<const float> in,
+  double backward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                   std::span<const float> out_gradient, mutable_tensors gradients,
                   std::span<float> in_gradient) override {
-    const auto loss = else_->backward(work, values, in, out_gradient, gradients, in_gradient);
+    const auto loss = else_->backward(micro, values, in, out_gradient, gradients, in_gradient);
     return on_backward ? on_backward(gradients, in_gradient) : loss;
   }
 };
@@ -318,8 +318,8 @@ TEST_CASE("a part that is not last makes an output, of one width, and the last o
   CHECK(failures_of(2, [](const micro_batch&, part_output& out) { out.of_width(1); })
         == wrong("part 2: it is the last one, and makes an output"));
   CHECK(failures_of(1,
-                    [](const micro_batch& work, part_output& out) {
-                      std::ranges::fill(out.of_width(work.number < 2 ? 4 : 3), 0.0f);
+                    [](const micro_batch& micro, part_output& out) {
+                      std::ranges::fill(out.of_width(micro.number < 2 ? 4 : 3), 0.0f);
                     })
         == wrong("part 1: its output has a width of 3, and had one of 4 before"));
   CHECK(failures_of(1, [](const micro_batch&, part_output& out) { out.of_width(0); })

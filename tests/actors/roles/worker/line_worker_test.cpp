@@ -21,9 +21,9 @@ constexpr std::uint32_t micros = 2;
 
 /// Throws for a batch.
 struct failing_part final : part {
-  void forward(const micro_batch& work, const_tensors, std::span<const float>,
+  void forward(const micro_batch& micro, const_tensors, std::span<const float>,
                part_output&) override {
-    throw std::runtime_error{"no data for batch " + std::to_string(work.of.id.value)};
+    throw std::runtime_error{"no data for batch " + std::to_string(micro.of.id.value)};
   }
   double backward(const micro_batch&, const_tensors, std::span<const float>, std::span<const float>,
                   mutable_tensors, std::span<float>) override {
