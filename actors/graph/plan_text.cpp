@@ -146,6 +146,30 @@ std::string text_of_parts(const plan& what) {
   return text;
 }
 
+/// Returns a box for each part of the pipeline, in a frame.
+std::string dot_of_parts(const plan& what) {
+  auto text = fmt::format("  subgraph cluster_{0} {{\n    label=\"{0}\\n{1}\";\n"
+                          "    fontname=\"sans-serif\";\n",
+                          what.workers_name, text_of_workers(what));
+  for (std::uint32_t part = 0; part < what.pipeline->count(); ++part)
+    text += fmt::format("    \"part {0}\" [shape=box, label=\"part {0}\\n{1}\"];\n", part,
+                        fmt::join(what.pipeline->parts[part].tables, ", "));
+  for (std::uint32_t part = 1; part < what.pipeline->count(); ++part)
+    text += fmt::format("    \"part {}\" -> \"part {}\" [dir=both];\n", part - 1, part);
+  return text + "  }\n";
+}
+
+/// Returns the nodes that ask the store: the workers, or each part of the pipeline. The space in
+/// a part's name keeps it apart from nodes of the program.
+std::vector<std::string> dot_sources(const plan& what) {
+  if (!what.pipeline)
+    return {what.workers_name};
+  std::vector<std::string> parts;
+  for (std::uint32_t part = 0; part < what.pipeline->count(); ++part)
+    parts.push_back(fmt::format("\"part {}\"", part));
+  return parts;
+}
+
 std::string text_of_loss(const planned_channel& channel) {
   return fmt::format("a death: at most {} parcel{} of each lane", channel.window,
                      channel.window == 1 ? "" : "s");
@@ -185,15 +209,17 @@ std::string to_dot(const plan& what) {
     return fmt::format("  {} [shape={}, label=\"{}\\n{}\"];\n", name, shape, name, text);
   };
   std::string text = "digraph troupe {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n";
-  text += box(what.workers_name, text_of_workers(what), "box");
-  auto last = what.workers_name;
-  for (const auto& part : what.path) {
-    text += fmt::format("  {} [shape=ellipse, label=\"{}\"];\n  {} -> {};\n", part.name(),
-                        text_of(part, what), last, part.name());
-    last = part.name();
+  text += what.pipeline ? dot_of_parts(what) : box(what.workers_name, text_of_workers(what), "box");
+  auto last = dot_sources(what);
+  for (const auto& next : what.path) {
+    text += fmt::format("  {} [shape=ellipse, label=\"{}\"];\n", next.name(), text_of(next, what));
+    for (const auto& each : last)
+      text += fmt::format("  {} -> {};\n", each, next.name());
+    last = {next.name()};
   }
   text += box(what.store_name, what.rules().text(what) + "\\n" + text_of_tables(what), "cylinder");
-  text += fmt::format("  {} -> {} [dir=both];\n", last, what.store_name);
+  for (const auto& each : last)
+    text += fmt::format("  {} -> {} [dir=both];\n", each, what.store_name);
   for (const auto& each : what.evaluators) {
     text += box(each.name, "evaluator", "box");
     text += fmt::format("  {} -> {} [dir=back];\n", each.name, what.store_name);

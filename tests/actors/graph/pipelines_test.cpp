@@ -114,7 +114,30 @@ TEST_CASE("a graph of a pipeline is printed with its parts") {
     "part 0     w1\n"
     "part 1     w3, w2\n"
     "model "));
-  CHECK(to_dot(*made).find("line.1") == std::string::npos);
+  const auto picture = to_dot(*made);
+  CHECK(picture.find("line.1") == std::string::npos);
+  CHECK(picture.find(R"(
+  subgraph cluster_line {
+    label="line\npipeline of 2 parts x1, fill-drain, 8 micro-batches";
+    fontname="sans-serif";
+    "part 0" [shape=box, label="part 0\nw1"];
+    "part 1" [shape=box, label="part 1\nw3, w2"];
+    "part 0" -> "part 1" [dir=both];
+  }
+)") != std::string::npos);
+  CHECK(picture.ends_with(R"(
+  "part 0" -> model [dir=both];
+  "part 1" -> model [dir=both];
+}
+)"));
+  some.path = {compress{}};
+  const auto packed = to_dot(*some.lowered());
+  CHECK(packed.find(R"(
+  codec [shape=ellipse, label="codec"];
+  "part 0" -> codec;
+  "part 1" -> codec;
+)") != std::string::npos);
+  CHECK(packed.find("codec -> model [dir=both];") != std::string::npos);
 }
 
 TEST_CASE("parts need tables, and each table one part") {
