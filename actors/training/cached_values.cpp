@@ -28,18 +28,18 @@ bool is_among(const std::vector<table_id>& only, std::uint32_t table) {
   return only.empty() || std::ranges::find(only, table_id{table}) != only.end();
 }
 
-/// Returns whether the ranges are all tables that were pulled.
+/// Returns whether the ranges are all tables that were pulled. `ranges` and those of `known` are in
+/// the order of place_of().
 bool covers(const std::vector<range>& ranges, const job_spec& job, const cached_values& known) {
   auto at = ranges.begin();
-  for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
-    const bool is_pulled =
-      std::ranges::any_of(known.ranges, [&](const range& x) { return x.table.value == i; });
-    if (!is_pulled)
-      continue;
+  for (auto pulled = known.ranges.begin(); pulled != known.ranges.end();) {
+    const auto table = pulled->table;
+    const auto is_other = [&](const range& x) { return x.table != table; };
+    pulled = std::find_if(pulled, known.ranges.end(), is_other);
     std::uint64_t end = 0;
-    for (; at != ranges.end() && at->table.value == i && at->first == end && at->count > 0; ++at)
+    for (; at != ranges.end() && at->table == table && at->first == end && at->count > 0; ++at)
       end += at->count;
-    if (end != job.tables[i].size())
+    if (end != job.tables[table.value].size())
       return false;
   }
   return at == ranges.end();
