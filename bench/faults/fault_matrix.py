@@ -28,7 +28,7 @@ import fault_runs as runs  # noqa: E402
 FAULTS = {
     "F1": "kill -9 and restart", "F2": "restart before a detector fires", "F3": "pause",
     "F4": "cut both ways", "F5": "cut one way", "F6": "loss, repetition, overtaking",
-    "F7": "slow line", "F8": "clock rate, skew", "F9": "slow disk",
+    "F7": "slow link", "F8": "clock rate, skew", "F9": "slow disk",
     "F10": "full disk, failed fsync",
     "F11": "torn or lost writes", "F12": "bit rot of a checkpoint",
     "F13": "coordinator killed or paused", "F14": "whole chain lost", "F15": "straggler",
