@@ -114,6 +114,23 @@ bool is_held(const field& row, const field_owner& where, const run_options& aske
   });
 }
 
+/// Returns why the lines of a pipeline cannot have this value of a field of workers; nullopt: they
+/// can.
+reason why_not_of_lines(const field& row, const run_options& asked, const plan& made) {
+  constexpr std::array<std::string_view, 4> of_workers_alone{
+    "--workers-per-process", "--pull-ahead", "--backup-workers", "--delta-pulls"};
+  if (!made.pipeline)
+    return std::nullopt;
+  if (row.option == "--stragglers" && asked.workers.stragglers > straggler_measure::warned)
+    return fmt::format("{} is a pipeline, and the first part of a line cannot tell which part is "
+                       "slow: use --stragglers warn or off",
+                       made.workers_name);
+  if (std::ranges::find(of_workers_alone, row.option) == of_workers_alone.end())
+    return std::nullopt;
+  return fmt::format("{} is a pipeline, whose lines have no {}", made.workers_name,
+                     row.member.empty() ? "such field" : row.member);
+}
+
 /// Checks a field of the supervision of actors. Its range is that of workers.
 result<void> check_supervision(const field& row, const plan& made) {
   if (row.kind.holder != holder::workers || !row.member.starts_with("supervision::"))
@@ -140,14 +157,13 @@ result<void> check_effects(const run_options& asked, const plan& made, const fie
       continue;
     if (const auto why = where->why_missing(made))
       return {errc::invalid_argument, fmt::format("{} has no effect: {}", row.option, *why)};
-    if (!held && made.pipeline && where->what == holder::workers)
-      return {errc::invalid_argument,
-              fmt::format("{} has no effect: {} is a pipeline, whose lines have no {}", row.option,
-                          made.workers_name, row.member.empty() ? "such field" : row.member)};
-    if (!held)
-      return {errc::invalid_argument,
-              fmt::format("{} has no effect: this program sets {} itself", row.option,
-                          fmt::format(fmt::runtime(where->name), made.*where->node))};
+    if (held)
+      continue;
+    if (const auto why = why_not_of_lines(row, asked, made))
+      return {errc::invalid_argument, fmt::format("{} has no effect: {}", row.option, *why)};
+    return {errc::invalid_argument,
+            fmt::format("{} has no effect: this program sets {} itself", row.option,
+                        fmt::format(fmt::runtime(where->name), made.*where->node))};
   }
   return {};
 }

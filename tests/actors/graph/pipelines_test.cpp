@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -195,7 +196,39 @@ TEST_CASE("a pipeline needs all of its parts, and no line is evicted") {
   CHECK(some.lowered()->options.workers.stragglers == straggler_measure::warned);
 }
 
+TEST_CASE("lines that the program sets itself are no fields that they lack") {
+  program_of_parts some;
+  some.options.workers.count = 3;
+  some.options.given = {"--workers"};
+  graph g;
+  auto model = g.add("model", some.options.store(some.tables));
+  g.add("line", pipeline{.samples = 100, .parts = some.parts, .lines = 2}).into(model);
+  const auto made = lower("tiny", g, some.options);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text
+        == "--workers has no effect: this program sets the workers of line itself");
+}
+
+TEST_CASE("a measure against a slow line is a warning at most") {
+  const auto with = [](std::optional<straggler_measure> asked) {
+    return rejection_of([&](auto& x) {
+      x.options.workers.stragglers = asked;
+      x.options.given = {"--stragglers"};
+    });
+  };
+  CHECK(with(straggler_measure::rebalanced)
+        == "--stragglers has no effect: line is a pipeline, and the first part of a line cannot "
+           "tell which part is slow: use --stragglers warn or off");
+  CHECK(with(straggler_measure::warned) == "");
+  CHECK(with(std::nullopt) == "");
+}
+
 TEST_CASE("options of workers that lines do not have are named") {
+  CHECK(rejection_of([](auto& x) {
+          x.options.workers.ahead = 1;
+          x.options.given = {"--pull-ahead"};
+        })
+        == "--pull-ahead has no effect: line is a pipeline, whose lines have no workers::ahead");
   CHECK(rejection_of([](auto& x) {
           x.options.workers.per_process = 2;
           x.options.given = {"--workers-per-process"};
