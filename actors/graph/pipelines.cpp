@@ -2,6 +2,7 @@
 
 #include "actors/graph/plan.hpp"
 #include "actors/protocol/pipeline/part_flow.hpp"
+#include "actors/protocol/process_name.hpp"
 #include "base/quote.hpp"
 
 #include "fmt/format.h"
@@ -135,6 +136,15 @@ result<void> take_pipeline(const graph& described, plan& made) {
       fmt::format("{} has {} processes of later parts, and a job has at most {} actors",
                   made.workers_name, made.options.actors, actors_max));
   return {};
+}
+
+std::map<std::string, std::string> names_in_options(const plan& what) {
+  std::map<std::string, std::string> names;
+  const auto processes = what.pipeline ? what.pipeline->lines * what.pipeline->count() : 0;
+  for (std::uint32_t i = 0; i < processes; ++i)
+    names.emplace(to_string(process_of(what.pipeline->member_of(i))),
+                  fmt::format("{}:{}", what.workers_name, i));
+  return names;
 }
 
 result<void> check_pipeline(const plan& what) {

@@ -6,6 +6,7 @@
 #include "serialization/ids.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct planned_pipeline {
 /// Takes the pipeline of a graph, if it has one, into a plan that has its nodes and channels.
 /// Errors: invalid_argument (tables that are in no part, in two, or unknown).
 result<void> take_pipeline(const graph& described, plan& made);
+/// Returns the names by which options call the processes of the pipeline, such as "line:2" for
+/// "actor 1"; without a pipeline none.
+std::map<std::string, std::string> names_in_options(const plan& what);
 /// Checks it against the store, the path and the way to run. Errors: invalid_argument.
 result<void> check_pipeline(const plan& what);
 

@@ -65,7 +65,9 @@ class launcher {
 public:
   launcher(const plan& what, std::vector<std::string> command, launcher_place place)
       : plan_(what), command_(std::move(command)), job_(what.job),
-        statistics_(job_, node_roles_of(plan_)), place_(std::move(place)) {}
+        statistics_(job_, node_roles_of(plan_)), place_(std::move(place)) {
+    console_.also_name(names_in_options(plan_));
+  }
 
   int run(const backend_maker& make) {
     required(check_tensor_files(options_, job_), bad_command_line);

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 namespace troupe {
 
@@ -52,12 +53,21 @@ result<void> run_console::log_events(const std::filesystem::path& file,
 
 void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed) {
   write_event(what, elapsed);
-  const auto line = printable(text_of(what));
+  const auto line = printable(sentence_of(what));
   if (line.empty())
     return;
   if (screen_)
     screen_->event(line, elapsed);
   log(log_level::info, line);
+}
+
+/// Returns the event's sentence, where both names of a member stand.
+std::string run_console::sentence_of(job_event what) const {
+  for (auto& [field, value] : what.fields)
+    if (auto* const member = std::get_if<std::string>(&value); member && field == "member")
+      if (const auto found = names_.find(*member); found != names_.end())
+        *member += fmt::format(" ({})", found->second);
+  return text_of(what);
 }
 
 void run_console::log_progress(const progress_snapshot& now) {
@@ -84,8 +94,13 @@ void run_console::write_event(const job_event& what, std::chrono::nanoseconds el
 
 void run_console::show(const progress_snapshot& now) {
   log_progress(now);
-  if (screen_)
-    screen_->show(now);
+  if (!screen_)
+    return;
+  auto named = now;
+  for (auto& each : named.processes)
+    if (const auto found = names_.find(spoken_name(each)); found != names_.end())
+      each.node = found->second;
+  screen_->show(named);
 }
 
 void run_console::finish() {

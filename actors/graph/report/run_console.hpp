@@ -11,8 +11,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -26,6 +28,9 @@ public:
   explicit run_console(std::string program);
   /// Writes nothing on the screen. `log`: takes each line; may be null.
   run_console(std::string program, log_sink log);
+
+  /// Shows members by these names, too, such as "line:2" for "actor 1".
+  void also_name(std::map<std::string, std::string> names) { names_ = std::move(names); }
 
   /// Logs the command and later output in the run directory. A full disk must not end the job, so
   /// errors of the log are ignored.
@@ -47,10 +52,12 @@ public:
 private:
   void log(log_level level, const std::string& text);
   void log_progress(const progress_snapshot& now);
+  std::string sentence_of(job_event what) const;
   /// Writes an event, and tells once if one could not be written.
   void write_event(const job_event& what, std::chrono::nanoseconds elapsed);
 
   std::string program_;
+  std::map<std::string, std::string> names_;
   std::optional<progress_display> screen_;
   log_sink log_;
   std::optional<appended_file> events_; ///< A full disk, or a pipe that is not read, costs lines.

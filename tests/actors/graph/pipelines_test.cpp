@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,6 +103,16 @@ TEST_CASE("a process of a line is named by line and part") {
           x.options.by_node = {{"--slow", "line", 3, 5ms}};
         })
         == "--slow: line:3 is part 1 of its line: name the first part, line:2");
+}
+
+TEST_CASE("processes of a pipeline have the names that options give them") {
+  program_of_parts some;
+  some.options.workers.count = 2;
+  CHECK(names_in_options(*some.lowered())
+        == std::map<std::string, std::string>{{"worker 0", "line:0"},
+                                              {"actor 0", "line:1"},
+                                              {"worker 1", "line:2"},
+                                              {"actor 1", "line:3"}});
 }
 
 TEST_CASE("a graph of a pipeline is printed with its parts") {
