@@ -39,6 +39,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"fields", fields},
     {"resume", what.members.resume},
     {"nodes", nlohmann::json::array()},
+    {"names", what.members.names},
   };
   for (const auto& each : what.members.nodes)
     document["nodes"].push_back({each.node, each.process, each.first});
@@ -85,6 +86,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.members.resume = document.at("resume");
     for (const auto& each : document.at("nodes"))
       what.members.nodes.push_back({each.at(0), each.at(1), each.at(2)});
+    what.members.names = document.at("names");
     return what;
   } catch (const std::exception&) { // From json, or from the stream if the path is a directory.
     return damaged;

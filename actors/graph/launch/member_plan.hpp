@@ -33,6 +33,7 @@ struct member_plans {
   std::filesystem::path checkpoints;
   bool resume = false;
   node_roles nodes;
+  std::map<std::string, std::string> names{}; ///< names_in_options() of the plan.
 
   /// Returns the plan of a process. A process of several workers has the name of the first one.
   member_plan of(const member_id& process) const;

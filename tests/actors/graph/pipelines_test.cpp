@@ -1,4 +1,5 @@
 // Tests how pipelines are lowered; line_part_test.cpp runs their parts.
+#include "actors/graph/launch/member_plan.hpp"
 #include "actors/graph/plan.hpp"
 #include "tests/actors/tiny_training.hpp"
 
@@ -108,11 +109,17 @@ TEST_CASE("a process of a line is named by line and part") {
 TEST_CASE("processes of a pipeline have the names that options give them") {
   program_of_parts some;
   some.options.workers.count = 2;
-  CHECK(names_in_options(*some.lowered())
+  const auto made = some.lowered();
+  REQUIRE_MESSAGE(made, made.error().text);
+  CHECK(names_in_options(*made)
         == std::map<std::string, std::string>{{"worker 0", "line:0"},
                                               {"actor 0", "line:1"},
                                               {"worker 1", "line:2"},
                                               {"actor 1", "line:3"}});
+  const auto plans = member_plans_of(*made);
+  CHECK(plans.of({role::worker, 1, {}}).node == "line:2");
+  CHECK(plans.of({role::actor, 1, {}}).node == "line:3");
+  CHECK(plans.of({role::server, 1, {}}).node == "model:1");
 }
 
 TEST_CASE("a graph of a pipeline is printed with its parts") {
