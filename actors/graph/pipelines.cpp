@@ -47,6 +47,16 @@ result<void> take_tables(const plan& what, planned_pipeline& planned) {
   return {};
 }
 
+/// Checks the store before anything else of a pipeline: other mistakes may come from its kind.
+result<void> check_store(const plan& made) {
+  const auto& rules = made.rules();
+  if (rules.kind == store_kind::servers)
+    return {};
+  return refuse_pipeline(fmt::format(
+    "{} is a pipeline, whose parts push to servers, and {}{}: use {}", made.workers_name,
+    made.store_name, rules.why_no_servers, rules.make ? "--sync asp or ssp" : "troupe::servers"));
+}
+
 result<void> check_parts(const std::string& name, const pipeline& what) {
   if (what.parts.size() < 2 || what.parts.size() > parts_max)
     return refuse_pipeline(fmt::format("{} has {} part{}, and a pipeline has 2 to {}", name,
@@ -104,6 +114,8 @@ result<void> take_pipeline(const graph& described, plan& made) {
   if (described.pipeline_node() == nullptr)
     return {};
   const auto& what = *described.pipeline_node();
+  if (auto fine = check_store(made); !fine)
+    return fine;
   if (auto fine = check_parts(made.workers_name, what); !fine)
     return fine;
   made.pipeline = planned_pipeline{.parts = what.parts,
@@ -153,10 +165,6 @@ result<void> check_pipeline(const plan& what) {
   const auto wrong = [&](const std::string& text) {
     return refuse_pipeline(what.workers_name + text);
   };
-  if (what.rules().kind != store_kind::servers)
-    return wrong(fmt::format(" is a pipeline, whose parts push to servers, and {} is {}: use "
-                             "troupe::servers",
-                             what.store_name, what.rules().text(what)));
   for (const auto& table : what.job.tables) {
     const auto of_table = fmt::format(" is a pipeline, and table {}", quote(table.name));
     if (table.sync.traits().clock_updates)

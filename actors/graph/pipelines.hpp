@@ -34,12 +34,13 @@ struct planned_pipeline {
 };
 
 /// Takes the pipeline of a graph, if it has one, into a plan that has its nodes and channels.
-/// Errors: invalid_argument (tables that are in no part, in two, or unknown).
+/// Errors: invalid_argument (a store without servers; tables that are in no part, in two, or
+/// unknown).
 result<void> take_pipeline(const graph& described, plan& made);
 /// Returns the names by which options call the processes of the pipeline, such as "line:2" for
 /// "actor 1"; without a pipeline none.
 std::map<std::string, std::string> names_in_options(const plan& what);
-/// Checks it against the store, the path and the way to run. Errors: invalid_argument.
+/// Checks it against the tables, the path and the way to run. Errors: invalid_argument.
 result<void> check_pipeline(const plan& what);
 
 } // namespace troupe

@@ -185,6 +185,8 @@ TEST_CASE("tables of a pipeline are dense, learn, and do not go by clocks") {
   CHECK(of_table([](auto& x) { x.frozen = true; })
         == "line is a pipeline, and table 'w2' is frozen: leave it unfrozen, or keep it within the "
            "part");
+  CHECK(of_table([](auto& x) { x = {.name = "w2", .kind = table_kind::sparse, .width = 4}; })
+        == "line is a pipeline, and table 'w2' is sparse: make it dense");
   CHECK(of_table([](auto& x) { x.optimizer.clip_norm = 1; })
         == "line is a pipeline, and table 'w2' clips by norm, which is that of all parts: use "
            "--clip-value");
@@ -268,15 +270,30 @@ TEST_CASE("a graph has one pipeline, or one node of workers") {
 }
 
 TEST_CASE("a pipeline needs servers") {
-  program_of_parts some;
-  graph g;
-  auto peers =
-    g.add("peers", some.options.gossip_of(some.tables, neighbours::ring(), mixing::pairwise));
-  g.add("line", some.options.pipeline_of(100, some.parts)).into(peers);
-  const auto made = lower("tiny", g, some.options);
-  REQUIRE_FALSE(made);
-  CHECK(
-    made.error().text.starts_with("line is a pipeline, whose parts push to servers, and peers"));
+  const auto rejection = [](any_store what, const run_options& options) {
+    graph g;
+    auto model = g.add("model", std::move(what));
+    g.add("line", options.pipeline_of(100, program_of_parts{}.parts)).into(model);
+    const auto made = lower("tiny", g, options);
+    return made ? "" : made.error().text;
+  };
+  const auto tables = program_of_parts{}.tables;
+  const run_options options;
+  const std::string begin = "line is a pipeline, whose parts push to servers, and model ";
+  CHECK(rejection(options.gossip_of(tables, neighbours::ring(), mixing::pairwise), options)
+        == begin + "is gossip, whose values are in its workers: use troupe::servers");
+  CHECK(rejection(own_store{.tables = tables, .make = [] { return nullptr; }}, options)
+        == begin + "is an own store, which is one server without replicas: use troupe::servers");
+  CHECK(rejection(all_reduce{.tables = tables}, options)
+        == begin + "is an all-reduce, without servers: use --sync asp or ssp");
+  for (const auto mode : {run_mode::processes, run_mode::threads, run_mode::simulation}) {
+    run_options asked;
+    asked.asked_mode = mode;
+    asked.sync = {consistency_mode::hogwild, 0};
+    asked.given = {"--sync"};
+    CHECK(rejection(asked.store(tables), asked)
+          == begin + "is shared memory, without servers: use --sync asp or ssp");
+  }
 }
 
 TEST_CASE("options of pipelines have no effect on workers") {
