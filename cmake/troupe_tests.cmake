@@ -85,11 +85,14 @@ if(TARGET troupe_example_sgd)
   troupe_add_tests(distributed troupe_example_sgd)
 endif()
 
-# -- tests/misbehave: a program whose user code misbehaves ----------------------
+# -- programs of tests/distributed: user code that misbehaves, and a push function of parts
 
 file(GLOB misbehave CONFIGURE_DEPENDS tests/misbehave/*.cpp)
 add_executable(misbehave ${misbehave})
-target_link_libraries(misbehave PRIVATE Troupe::actors)
+add_executable(noisy_parts tests/noisy_parts/main.cpp)
+foreach(name IN ITEMS misbehave noisy_parts)
+  target_link_libraries(${name} PRIVATE Troupe::actors)
+endforeach()
 
 # -- tests/distributed/*_test.py: run real processes; take the folder of the programs
 
