@@ -158,7 +158,7 @@ private:
       follow(*latest);
     take(time_passed{});
     if (const auto now = time(); !end_ && now - shown_at_ >= show_interval) {
-      const auto picture = statistics_.snapshot(now);
+      const auto picture = snapshot(now);
       if (const auto line = has_processes_ ? missing_.look(picture, now) : std::nullopt)
         event({event_kind::process_waits, {{"text", *line}}});
       show(picture);
@@ -187,6 +187,12 @@ private:
       take(notice{.text = line});
     job_ = job;
     statistics_.follow(job);
+  }
+
+  progress_snapshot snapshot(time_point now) const {
+    auto picture = statistics_.snapshot(now);
+    console_.name_members(picture);
+    return picture;
   }
 
   void show(const progress_snapshot& picture) {
@@ -240,7 +246,7 @@ private:
   void carry_out(const results_effect&) {
     statistics_.resident_memory("launcher", peak_rss_bytes());
     backend_->complete(statistics_);
-    show(statistics_.snapshot(time()));
+    show(snapshot(time()));
     console_.finish();
     backend_->end();
     if (const auto& why = session_->failed())

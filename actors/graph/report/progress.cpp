@@ -163,6 +163,11 @@ std::string bar_line(const progress_snapshot& x, std::size_t columns, bool color
   return assemble({{before, bold}, {"[" + bar + "]", green}, {after, plain}}, columns, color);
 }
 
+/// Returns what stands beside the role and the number.
+const std::string& second_name(const process_progress& x) {
+  return x.name_in_options.empty() ? x.node : x.name_in_options;
+}
+
 std::string process_line(const process_progress& x, std::size_t name_width, std::size_t node_width,
                          std::size_t columns, bool color) {
   span_of_line state = state_of(x);
@@ -172,7 +177,7 @@ std::string process_line(const process_progress& x, std::size_t name_width, std:
     rest += fmt::format("{:>9.0f} MB", static_cast<double>(x.rss_bytes) / 1e6);
   line_spans spans{{fmt::format("  {:<{}}  ", x.name, name_width), plain}};
   if (node_width > 0)
-    spans.push_back({fmt::format("{:<{}}  ", x.node, node_width), dim});
+    spans.push_back({fmt::format("{:<{}}  ", second_name(x), node_width), dim});
   spans.push_back(state);
   spans.push_back({rest, plain});
   if (x.starts > 1)
@@ -205,6 +210,8 @@ std::string text_of(const measure& what) {
 std::string spoken_name(const process_progress& process) {
   auto name = process.name;
   std::ranges::replace(name, '-', ' ');
+  if (!process.name_in_options.empty())
+    name += fmt::format(" ({})", process.name_in_options);
   return process.is_coordinator ? "the coordinator" : name;
 }
 
@@ -235,7 +242,7 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
   std::size_t name_width = 0, node_width = 0;
   for (const process_progress& process : snapshot.processes) {
     name_width = std::max(name_width, process.name.size());
-    node_width = std::max(node_width, process.node.size());
+    node_width = std::max(node_width, second_name(process).size());
   }
   for (const process_progress& process : snapshot.processes)
     lines.push_back(process_line(process, name_width, node_width, columns, color));

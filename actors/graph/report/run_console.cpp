@@ -61,6 +61,12 @@ void run_console::event(const job_event& what, std::chrono::nanoseconds elapsed)
   log(log_level::info, line);
 }
 
+void run_console::name_members(progress_snapshot& now) const {
+  for (auto& each : now.processes)
+    if (const auto found = names_.find(spoken_name(each)); found != names_.end())
+      each.name_in_options = found->second;
+}
+
 /// Returns the event's sentence, where both names of a member stand.
 std::string run_console::sentence_of(job_event what) const {
   for (auto& [field, value] : what.fields)
@@ -94,13 +100,8 @@ void run_console::write_event(const job_event& what, std::chrono::nanoseconds el
 
 void run_console::show(const progress_snapshot& now) {
   log_progress(now);
-  if (!screen_)
-    return;
-  auto named = now;
-  for (auto& each : named.processes)
-    if (const auto found = names_.find(spoken_name(each)); found != names_.end())
-      each.node = found->second;
-  screen_->show(named);
+  if (screen_)
+    screen_->show(now);
 }
 
 void run_console::finish() {

@@ -29,8 +29,10 @@ public:
   /// Writes nothing on the screen. `log`: takes each line; may be null.
   run_console(std::string program, log_sink log);
 
-  /// Shows members by these names, too, such as "line:2" for "actor 1".
+  /// Sets other names of members, which events show, too, such as "line:2" for "actor 1".
   void also_name(std::map<std::string, std::string> names) { names_ = std::move(names); }
+  /// Puts these names into a picture.
+  void name_members(progress_snapshot& now) const;
 
   /// Logs the command and later output in the run directory. A full disk must not end the job, so
   /// errors of the log are ignored.
