@@ -137,12 +137,16 @@ std::string text_of_actors(const planned_actors& node) {
   return fmt::format("actors x{}", node.what.count);
 }
 
-/// Returns a line for each part of the pipeline.
+/// Returns a line for each part of the pipeline: its tables, and the most inputs that it keeps.
 std::string text_of_parts(const plan& what) {
   std::string text;
   for (std::uint32_t part = 0; what.pipeline && part < what.pipeline->count(); ++part)
-    text += fmt::format("{:<{}} {}\n", fmt::format("part {}", part), node_name_max,
-                        fmt::join(what.pipeline->parts[part].tables, ", "));
+    text +=
+      fmt::format("{:<{}} {}; keeps at most {} of {} micro-batches\n", fmt::format("part {}", part),
+                  node_name_max, fmt::join(what.pipeline->parts[part].tables, ", "),
+                  what.pipeline->micro.schedule.kept_max(part, what.pipeline->count(),
+                                                         what.pipeline->micro.count),
+                  what.pipeline->micro.count);
   return text;
 }
 

@@ -130,8 +130,8 @@ TEST_CASE("a graph of a pipeline is printed with its parts") {
   REQUIRE_MESSAGE(made, made.error().text);
   CHECK(to_text(*made).starts_with(
     "line       pipeline of 2 parts x1, fill-drain, 8 micro-batches  => model\n"
-    "part 0     w1\n"
-    "part 1     w3, w2\n"
+    "part 0     w1; keeps at most 8 of 8 micro-batches\n"
+    "part 1     w3, w2; keeps at most 8 of 8 micro-batches\n"
     "model "));
   const auto picture = to_dot(*made);
   CHECK(picture.find("line.1") == std::string::npos);
