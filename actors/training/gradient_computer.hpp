@@ -25,8 +25,13 @@ struct gradient_task {
   std::vector<row_keys> rows;        ///< Rows of sparse tables, from keys_outcome.
   std::uint64_t version = 0;         ///< Version of the parameters; returned with the outcome.
   value_identity identity;           ///< Names the parameters among the workers of this process.
-  generation_id generation = {};     ///< Of the step; only lines read it, ...
-  std::uint64_t clock = 0;           ///< ... and this one, for the pushes of their later parts.
+  generation_id generation = {};     ///< Of the step; only lines read it and `clock`, ...
+  std::uint64_t clock = 0;           ///< ... for the pushes of their later parts.
+};
+
+/// Says that the outcome of a gradient_task is not wanted any more.
+struct dropped_task {
+  std::uint64_t number = 0; ///< Of the gradient_task.
 };
 
 struct gradient_outcome {

@@ -21,6 +21,13 @@ bool has_floats(const part_word& what) {
   return what.what == part_word::kind::forward || what.what == part_word::kind::backward;
 }
 
+gradient_outcome failed_outcome(std::uint64_t number, failure why) {
+  gradient_outcome outcome;
+  outcome.number = number;
+  outcome.failed = std::move(why);
+  return outcome;
+}
+
 std::unique_ptr<part> made_part(std::uint32_t number, const part_maker& make) {
   return titled(fmt::format("part {}", number), [&] {
     const auto name = std::to_string(number);
@@ -146,22 +153,25 @@ void line_part::decide(Event event) {
 
 void line_part::compute(gradient_task task) {
   assert(is_first());
-  const auto ended = [](const gradient_task& which, failure why) {
-    gradient_outcome outcome;
-    outcome.number = which.number;
-    outcome.failed = std::move(why);
-    return outcome;
-  };
   if (broken_)
-    return shell_.done(ended(task, *broken_));
-  while (!tasks_.empty() && tasks_.front().generation < task.generation) {
-    if (std::exchange(has_begun_, false))
-      flow_.dropped(*this);
-    shell_.done(ended(tasks_.front(), {errc::rolled_back, "the batch's generation has ended"}));
-    tasks_.pop_front();
-  }
+    return shell_.done(failed_outcome(task.number, *broken_));
   tasks_.push_back(std::move(task));
   begin_task();
+}
+
+void line_part::dropped(std::uint64_t number) {
+  const auto found = std::ranges::find(tasks_, number, &gradient_task::number);
+  if (found == tasks_.end())
+    return;
+  const bool is_begun = found == tasks_.begin() && has_begun_;
+  tasks_.erase(found);
+  shell_.done(failed_outcome(number, {errc::rolled_back, "the worker dropped the batch"}));
+  decide([&] {
+    if (!is_begun)
+      return;
+    has_begun_ = false;
+    flow_.dropped(*this);
+  });
 }
 
 void line_part::begin_task() {
@@ -243,11 +253,7 @@ void line_part::answered(std::uint64_t number, const result<reply>& what, time_p
         flow_.pulled(of, *this);
       }
     });
-  const auto code = what ? errc::not_yet : what.error().code;
-  // A worker that has been replaced ends the attempt: its successor greets this line. A shard that
-  // begins a new generation takes the request again.
-  const bool passes = code == errc::fenced || code == errc::rolled_back || code == errc::overloaded;
-  if (reaction_to(code) != reaction::retry && !passes)
+  if (!what && !is_tried_again(what.error().code))
     return stop(what.error());
   if (is_push)
     flow_.push_failed(of, now);
@@ -339,12 +345,8 @@ void line_part::stop(const failure& why) {
     return;
   broken_ = failure{why.code, fmt::format("part {}: {}", options_.part, why.text)};
   open_.reset();
-  for (const auto& each : std::exchange(tasks_, {})) {
-    gradient_outcome outcome;
-    outcome.number = each.number;
-    outcome.failed = broken_;
-    shell_.done(std::move(outcome));
-  }
+  for (const auto& each : std::exchange(tasks_, {}))
+    shell_.done(failed_outcome(each.number, *broken_));
   shell_.fail(*broken_);
 }
 

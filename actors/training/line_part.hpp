@@ -96,8 +96,11 @@ public:
 
   /// Computes the gradient of the part's tables. `task.parameters` has one array for each table of
   /// the job, of which those of the own tables are read. line_shell::done() follows. First part
-  /// only. Tasks are done in order; a task of a later generation ends the earlier ones.
+  /// only. Tasks are done in order.
   void compute(gradient_task task);
+  /// Ends a task whose gradient the worker does not want any more. line_shell::done() follows with
+  /// a failure, unless it was called before. First part only.
+  void dropped(std::uint64_t number);
   /// Does one computation.
   void run();
   /// Takes the answer of the store.

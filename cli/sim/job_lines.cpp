@@ -4,6 +4,9 @@
 #include "cli/sim/job_world_parts.hpp"
 
 #include "actors/protocol/mutation.hpp"
+#include "actors/protocol/pipeline/part_flow.hpp"
+
+#include <algorithm>
 
 namespace troupe::sim {
 
@@ -66,9 +69,9 @@ void job_world::kill_part() {
 void job_world::begin_line(worker& by, const training_step& what, time_point time) {
   by.line = worker::line_step{what};
   by.line->what.clock = by.steps.clock(); // Of the push that ends it.
-  when_awake(by.id, now_ + time, [this, who = by.id] {
+  when_awake(by.id, now_ + time, [this, who = by.id, number = what.number] {
     auto& mine = *find_worker(who);
-    if (!mine.line)
+    if (!mine.line || mine.line->what.number != number)
       return;
     mine.line->is_computed = true;
     go_on(mine);
@@ -111,17 +114,27 @@ void job_world::go_on(worker& by) {
   computed(by, what);
 }
 
-/// Gives up the batch of the line, which then begins with another step.
-void job_world::end_line(worker& by) {
-  const auto what = std::exchange(by.line, {})->what;
-  for (auto* const part : parts_of(by))
-    part->drop_attempt();
-  by.computes = false;
-  by.idle_since = local(by);
-  if (const auto step = by.steps.computed(what.number))
-    by.steps.not_applied(*step);
-  forget_pushes(by, what.batch);
-  advance(by);
+/// Has the first part of a line end the steps that the worker has dropped. Later parts go on until
+/// another attempt begins. A worker without a line computes on.
+void job_world::drop_steps(worker& by) {
+  for (const auto number : by.steps.take_dropped()) {
+    if (!has_lines())
+      continue;
+    const bool is_begun = by.line && by.line->what.number == number;
+    const auto queued = std::ranges::find(by.to_compute, number, &training_step::number);
+    if (!is_begun && queued == by.to_compute.end())
+      continue; // Its gradient is there.
+    forget_pushes(by, is_begun ? by.line->what.batch : queued->batch);
+    if (is_begun) {
+      by.line.reset();
+      by.computes = false;
+      by.idle_since = local(by);
+    } else {
+      by.to_compute.erase(queued);
+    }
+    by.steps.computed(number);
+    ++tally_.dropped_by_lines;
+  }
 }
 
 // -- a later part: pull, compute, push ----------------------------------------------------------
@@ -173,25 +186,22 @@ void job_world::answered(later_part& by, request_token token) {
     go_on(*first);
 }
 
-/// Asks again at the next tick, or gives up the batch if that would not help.
+/// Asks again at the next tick, or ends the job if that would not help.
 void job_world::failed(later_part& by, request_token token, const failure& why) {
   using phase = later_part::phase;
   if (by.open != token)
     return;
   by.open.reset();
-  if (reaction_to(why.code) == reaction::retry) {
+  if (is_tried_again(why.code)) {
     by.does = by.does == phase::pulling ? phase::to_pull : phase::to_push;
     return;
   }
   by.does = phase::idle;
   auto* const first = find_worker(by.of);
-  if (first == nullptr || !first->line)
+  if (first == nullptr)
     return;
-  if (reaction_to(why.code) == reaction::stop) {
-    first->failed = why;
-    send_report(*first);
-  }
-  end_line(*first);
+  first->failed = why;
+  send_report(*first);
 }
 
 } // namespace troupe::sim

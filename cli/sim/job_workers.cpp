@@ -74,6 +74,7 @@ void job_world::reconcile(worker& by, const desired_state& what) {
   }
   by.admitted = mine.admitted;
   by.steps.reconcile(mine);
+  drop_steps(by);
   advance(by);
 }
 

@@ -79,6 +79,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"parts killed", &job_tally::part_kills, 0.4, has_single_pushes},
   {"partial pushes", &job_tally::partial_pushes, 40, has_single_pushes},
   {"batches begun anew", &job_tally::attempts_again, 0.05, has_single_pushes},
+  {"batches that lines dropped", &job_tally::dropped_by_lines, 0.05, has_single_pushes},
   {"jobs stopped", &job_tally::stops, 0.01, has_single_pushes},
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, has_single_pushes},
 };

@@ -51,7 +51,8 @@ struct job_tally {
   std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0,
                 gathered = 0;
   std::uint64_t staged = 0, stage_faults = 0;
-  std::uint64_t lines = 0, part_kills = 0, partial_pushes = 0, attempts_again = 0;
+  std::uint64_t lines = 0, part_kills = 0, partial_pushes = 0, attempts_again = 0,
+                dropped_by_lines = 0;
   std::uint64_t stops = 0; ///< Jobs that wrote their last checkpoint at the user's request.
 };
 
@@ -265,7 +266,7 @@ private:
   void begin_line(worker& by, const training_step& what, time_point time);
   void begin_attempt(worker& by);
   void go_on(worker& by);
-  void end_line(worker& by);
+  void drop_steps(worker& by);
   void act(later_part& by);
   void answered(later_part& by, request_token token);
   void failed(later_part& by, request_token token, const failure& why);

@@ -54,10 +54,10 @@ class SimTest(unittest.TestCase):
 
     def test_a_mistake_of_pipelines_is_noticed_and_can_be_replayed(self):
         status, said = sim("--world", "pipeline", "--seeds", "1..300", "--mutant",
-                           "part_below_not_awaited")
+                           "applied_before_push")
         self.assertEqual(status, 1, said)
         self.assertNotIn("job: ", said)
-        self.replay("part_below_not_awaited", "done: a later part has not applied the batch", said,
+        self.replay("applied_before_push", "done: a later part has not applied the batch", said,
                     begins="us part 0 starts as 1")
 
     def test_the_trace_of_a_job_that_does_not_end_says_what_is_waited_for(self):

@@ -25,6 +25,11 @@ const char* to_string(part_word::kind which) {
   return "unknown";
 }
 
+bool is_tried_again(errc code) {
+  return reaction_to(code) == reaction::retry || code == errc::fenced || code == errc::rolled_back
+         || code == errc::overloaded;
+}
+
 part_flow::part_flow(const part_setup& setup) : setup_(setup) {
   assert(setup.part < setup.parts && setup.incarnation != 0);
 }

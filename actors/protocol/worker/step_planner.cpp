@@ -17,7 +17,7 @@ void step_planner::reconcile(const desired_worker& now_valid) {
   if (now_valid.view.generation > generation_) { // History was rolled back; start over.
     generation_ = now_valid.view.generation;
     work_.clear();
-    steps_.clear();
+    drop_steps([](const entry&) { return true; });
     pushed_.clear();
     clock_ = 0;
   }
@@ -29,7 +29,7 @@ void step_planner::reconcile(const desired_worker& now_valid) {
 }
 
 void step_planner::drop_unwanted() {
-  std::erase_if(steps_, [this](const entry& x) { return !work_.is_in_flight(x.step.batch); });
+  drop_steps([this](const entry& x) { return !work_.is_in_flight(x.step.batch); });
   std::erase_if(pushed_, [this](batch_id batch) { return !work_.is_in_flight(batch); });
   // In bsp other workers wait for the smaller batch that is open now; this one can wait.
   const auto open = work_.next();
@@ -38,6 +38,16 @@ void step_planner::drop_unwanted() {
     work_.reopen(steps_.front().step.batch);
     steps_.pop_front();
   }
+}
+
+template <class Unwanted>
+void step_planner::drop_steps(Unwanted is_unwanted) {
+  std::erase_if(steps_, [&](const entry& x) {
+    const bool is_gone = is_unwanted(x);
+    if (is_gone && x.phase == phase::computing)
+      dropped_.push_back(x.step.number);
+    return is_gone;
+  });
 }
 
 void step_planner::begin_steps() {

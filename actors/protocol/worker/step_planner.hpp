@@ -10,6 +10,8 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -75,6 +77,9 @@ public:
   void pull_failed(std::uint64_t number);
   /// Returns the step to be pushed, with its clock; nullopt if it was dropped.
   std::optional<training_step> computed(std::uint64_t number);
+  /// Returns the numbers of steps that were dropped while they were being computed, each once.
+  /// computed() still ends their computation.
+  std::vector<std::uint64_t> take_dropped() { return std::exchange(dropped_, {}); }
   /// Ends a step. Returns false if its history was rolled back or its lease is gone.
   bool acknowledged(const training_step& pushed);
   /// Opens the batch again. Returns false as acknowledged() does.
@@ -97,6 +102,8 @@ private:
 
   void begin_steps();
   void drop_unwanted();
+  template <class Unwanted>
+  void drop_steps(Unwanted is_unwanted);
   entry* find(std::uint64_t number);
 
   job_spec job_;
@@ -105,6 +112,7 @@ private:
   work_list work_;
   std::deque<entry> steps_;   ///< Their batches are in flight on the work list.
   std::size_t computing_ = 0; ///< Includes steps that were dropped.
+  std::vector<std::uint64_t> dropped_; ///< For take_dropped().
   std::set<batch_id> pushed_; ///< Wait for replies; in flight on the work list.
   bool admitted_ = false;
   generation_id generation_;

@@ -60,6 +60,7 @@ run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_sp
     state.own_executor.emplace(self->system(), turns_max);
   return {
     [self, &state](const gradient_task& task) { answer(self, state.computer->compute(task)); },
+    [](const dropped_task&) {}, // The trainer has no way to stop.
     [self, &state](const keys_task& task) { answer(self, state.computer->keys(task)); },
     [&state](deliver_atom) {
       if (state.ports)

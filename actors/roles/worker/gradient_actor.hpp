@@ -14,6 +14,7 @@
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_task)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_outcome)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_task)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::dropped_task)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_outcome)
 
 namespace troupe {
@@ -23,14 +24,17 @@ namespace troupe {
 ///   // Computes the gradient of one batch. One-way; tasks are done in order. Each ends with a
 ///   // gradient_outcome to its sender, also if the trainer threw or could not even be made.
 ///   (gradient_task)
+///   // Drops a gradient_task, which still ends with a gradient_outcome. One-way. A line ends it at
+///   // once; a trainer computes on.
+///   (dropped_task)
 ///   // Says which rows a batch needs. One-way; ends with a keys_outcome to its sender.
 ///   (keys_task)
 ///   // Calls the callbacks of the trainer's ports.
 ///   (deliver_atom)
 /// }
 /// ~~~
-using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reacts_to<keys_task>,
-                                        caf::reacts_to<deliver_atom>>;
+using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reacts_to<dropped_task>,
+                                        caf::reacts_to<keys_task>, caf::reacts_to<deliver_atom>>;
 using gradient_receiver =
   caf::typed_actor<caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
 

@@ -42,6 +42,11 @@ struct line_shell_state : line_shell {
     done(std::move(outcome));
   }
 
+  void drop(const dropped_task& task) {
+    if (line)
+      guarded([&] { line->dropped(task.number); });
+  }
+
   void refuse(const keys_task& task) {
     self->send(caf::actor_cast<gradient_receiver>(self->current_sender()),
                keys_outcome{
@@ -105,6 +110,7 @@ line_shell_state::handle::behavior_type run_line_gradients(line_shell_state::poi
   state.init(self, std::move(options));
   return {
     [&state](const gradient_task& task) { state.compute(task); },
+    [&state](const dropped_task& task) { state.drop(task); },
     [&state](const keys_task& task) { state.refuse(task); },
     [&state](deliver_atom) { state.deliver(); },
     [&state](step_atom) { state.run(); },

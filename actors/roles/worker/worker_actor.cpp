@@ -117,6 +117,8 @@ struct worker_shell {
     }
     const auto generation = steps->generation();
     steps->reconcile(*mine);
+    for (const auto number : steps->take_dropped())
+      self->send(gradients, dropped_task{number});
     if (has_frozen && steps->generation() != generation) { // Frozen values are pulled again.
       held = nothing_held;
       first_pull.reset();

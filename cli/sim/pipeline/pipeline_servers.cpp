@@ -114,37 +114,62 @@ void pipeline_world::ask(const part& who, const request& what) {
   const bool is_request_lost = !quiet_ && chance(request_failure_);
   const bool is_answer_lost = !quiet_ && chance(request_failure_);
   const auto arrives = now_ + way(), answered = arrives + way();
+  all_[who.place]->asks_for = what.of.incarnation;
   if (is_request_lost)
     return post_to(who, now_ + pick_ms(20, 200),
                    [this, what](part& at) { answer(at, what, false, 0); });
   at(arrives, [this, what, is_answer_lost, answered] {
     std::uint64_t value = 0;
-    const bool is_good = serve(what, value);
+    const auto refused = serve(what, value);
     auto& asks = *all_[what.line * parts_ + what.part];
     if (asks.incarnation != what.by)
       return;
+    if (refused == errc::not_ready) // The router asks again, unless another start asks meanwhile.
+      return post_to(asks, now_ + pick_ms(20, 100), [this, what](part& at) {
+        if (at.asks_for == what.of.incarnation)
+          ask(at, what);
+        else
+          answer(at, what, false, 0);
+      });
     const auto when = is_answer_lost ? now_ + pick_ms(20, 200) : answered;
-    post_to(asks, when, [this, what, is_good = is_good && !is_answer_lost, value](part& at) {
+    post_to(asks, when, [this, what, is_good = !refused && !is_answer_lost, value](part& at) {
       answer(at, what, is_good, value);
     });
   });
 }
 
-/// Pulls from a table, or applies a push. Returns false for an incarnation that was replaced.
-bool pipeline_world::serve(const request& what, std::uint64_t& value) {
+/// Has each server list a start of a line's worker. A server that has begun since knows no earlier
+/// one.
+void pipeline_world::list(std::uint32_t line, std::uint64_t incarnation) {
+  const auto number = ++lists_;
+  for (auto& each : tables_)
+    at(now_ + pick_ms(0, 100), [this, &mine = each.listed[line], incarnation, number] {
+      if (number < mine.number)
+        return; // A later list came before.
+      mine.departed.insert(mine.incarnation);
+      if (!quiet_ && chance(0.2))
+        mine.departed.clear();
+      mine.incarnation = incarnation;
+      mine.number = number;
+    });
+}
+
+/// Pulls from a table, or applies a push. Refuses it as shard::push() does: fenced if the start of
+/// the worker was listed and another one is, not_ready if it was not.
+std::optional<errc> pipeline_world::serve(const request& what, std::uint64_t& value) {
   auto& from = tables_[what.part];
-  auto& newest = from.at[what.line];
-  if (what.of.incarnation < newest) {
-    ++tally_.fenced;
-    return false;
+  const auto& mine = from.listed[what.line];
+  if (what.of.incarnation != mine.incarnation) {
+    const bool has_left = mine.departed.contains(what.of.incarnation);
+    ++(has_left ? tally_.fenced : tally_.not_listed);
+    return has_left ? errc::fenced : errc::not_ready;
   }
-  newest = what.of.incarnation;
   if (what.is_push && !from.applied.insert(what.batch).second)
     ++tally_.duplicates;
   else if (what.is_push)
     from.value = mixed(from.value, what.sum);
   value = from.value;
-  return true;
+  return std::nullopt;
 }
 
 /// Takes an answer of the servers, or the end of the wait for it.

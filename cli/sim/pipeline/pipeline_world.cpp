@@ -37,6 +37,7 @@ const std::vector<minimum<pipeline_tally>> pipeline_world::minima{
   {"pushes failed", &pipeline_tally::failed_pushes, 1.3},
   {"duplicates", &pipeline_tally::duplicates, 2.8},
   {"requests fenced", &pipeline_tally::fenced, 0.007},
+  {"requests not listed", &pipeline_tally::not_listed, 1.3},
   {"words of old attempts", &pipeline_tally::old_words, 0.12},
   {"results of old attempts", &pipeline_tally::old_results, 1},
   {"bounds met", &pipeline_tally::bounds_met, 140, in_one_f_one_b},
@@ -76,7 +77,7 @@ void pipeline_world::start_part(std::uint32_t where) {
   made->place = where;
   made->line = where / parts_;
   made->index = where % parts_;
-  made->incarnation = ++incarnations_;
+  made->incarnation = incarnation_of(++starts_);
   made->compute_us = pick(100, chance(0.8) ? 4000 : 40'000);
   made->effects = std::make_unique<shell>(*this, *made);
   made->flow =
@@ -87,12 +88,7 @@ void pipeline_world::start_part(std::uint32_t where) {
   if (!all_[where]->is_first())
     return;
   idle_for_a_while(*all_[where]);
-  for (std::uint32_t i = 0; i < parts_; ++i) // Each server hears of the incarnation by itself.
-    at(now_ + pick_ms(0, 100),
-       [this, i, line = all_[where]->line, incarnation = all_[where]->incarnation] {
-         auto& newest = tables_[i].at[line];
-         newest = std::max(newest, incarnation);
-       });
+  list(all_[where]->line, all_[where]->incarnation);
 }
 
 /// Kills a part. The others hear of it soon, or only after seconds if its host is gone.

@@ -27,7 +27,8 @@ struct pipeline_tally {
   std::uint64_t kills = 0, first_kills = 0, broken = 0, renewed = 0, failed_connects = 0,
                 words_lost = 0;
   std::uint64_t pauses = 0, taken_away = 0, not_applied = 0, failed_pulls = 0, failed_pushes = 0;
-  std::uint64_t duplicates = 0, fenced = 0, old_words = 0, old_results = 0, bounds_met = 0;
+  std::uint64_t duplicates = 0, fenced = 0, not_listed = 0, old_words = 0, old_results = 0,
+                bounds_met = 0;
 };
 
 /// One history: faults for a time, then quiet, in which all batches have to be applied.
@@ -54,11 +55,17 @@ private:
   struct parcel;
   struct request;
 
+  /// The start of a line's worker that a server has listed, and earlier ones.
+  struct listing {
+    std::uint64_t incarnation = 0; ///< 0: none is listed.
+    std::uint64_t number = 0;      ///< Of the coordinator's word, which grows with each start.
+    std::set<std::uint64_t> departed;
+  };
   /// The server's values of a part's tables.
   struct table {
     std::uint64_t value = 0;
-    std::set<std::uint64_t> applied;           ///< Batches.
-    std::map<std::uint32_t, std::uint64_t> at; ///< The newest incarnation of each line.
+    std::set<std::uint64_t> applied;         ///< Batches.
+    std::map<std::uint32_t, listing> listed; ///< By line.
   };
   /// A line, as the coordinator and the oracle know it.
   struct line_state {
@@ -99,7 +106,8 @@ private:
   // Shells and servers: pipeline_servers.cpp.
   void report(part& at);
   void ask(const part& who, const request& what);
-  bool serve(const request& what, std::uint64_t& value);
+  void list(std::uint32_t line, std::uint64_t incarnation);
+  std::optional<errc> serve(const request& what, std::uint64_t& value);
   void answer(part& who, const request& what, bool is_good, std::uint64_t value);
 
   // Lanes: pipeline_lanes.cpp.
@@ -128,7 +136,7 @@ private:
   double kill_rate_, break_rate_, pause_rate_, renew_rate_, take_rate_, connect_failure_,
     request_failure_;
   std::uint64_t delay_us_max_, micros_max_;
-  std::uint64_t incarnations_ = 0, batches_ = 0;
+  std::uint64_t starts_ = 0, lists_ = 0, batches_ = 0;
 
   std::vector<std::unique_ptr<part>> all_; ///< Line after line.
   std::vector<line_state> lines_;

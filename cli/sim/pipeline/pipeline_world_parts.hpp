@@ -38,6 +38,9 @@ constexpr std::uint64_t added(std::uint64_t sum, std::uint64_t input_gradient) {
   return sum * 31 + input_gradient + 1;
 }
 
+/// Returns the incarnation of a start. Like those of processes they have no order.
+constexpr std::uint64_t incarnation_of(std::uint64_t start) { return start ^ 0x2aaa; }
+
 /// Holds a word with its activations or its gradient.
 struct pipeline_world::parcel {
   part_word word;
@@ -90,6 +93,7 @@ struct pipeline_world::part {
 
   std::uint32_t place = 0, line = 0, index = 0;
   std::uint64_t incarnation = 0;
+  std::uint64_t asks_for = 0; ///< The start of the worker for which it asked the servers last.
   bool is_alive = false;
   std::unique_ptr<shell> effects = {};
   std::unique_ptr<part_flow> flow = {};

@@ -288,16 +288,43 @@ TEST_CASE("a request that a shard's new generation refuses is made again") {
   }
 }
 
-TEST_CASE("a task of a later generation ends the earlier one") {
+TEST_CASE("a task that the worker drops ends at once, and the next one has its own bytes") {
+  const failure dropped{errc::rolled_back, "the worker dropped the batch"};
+  for (int steps = 0; steps < 40; ++steps)
+    for (const bool has_next : {false, true}) {
+      CAPTURE(steps);
+      CAPTURE(has_next);
+      whole_line line{3, 3, micro_order::one_f_one_b};
+      auto& first = *line.members[0];
+      line.compute(1, {0});
+      if (has_next)
+        line.compute(2, {1}, 2);
+      for (int i = 0; i < steps && first.outcomes.empty(); ++i)
+        line.step();
+      const bool was_done = !first.outcomes.empty();
+      first.line.dropped(1);
+      REQUIRE(first.outcomes.size() == 1);
+      CHECK(first.outcomes[0].number == 1);
+      CHECK(first.outcomes[0].failed == (was_done ? std::nullopt : std::optional{dropped}));
+      if (!has_next)
+        line.compute(2, {1}, 2);
+      line.run();
+      REQUIRE(first.outcomes.size() == 2);
+      check_batch(line, whole_gradient(3, {1}, 3));
+      CHECK(line.pushes.back().step.generation.value == 2);
+      CHECK(first.said.empty()); // No part was lost.
+      CHECK(line.failures().empty());
+    }
   whole_line line{2, 2, micro_order::one_f_one_b};
-  line.compute(1, {0}, 1);
-  line.compute(2, {0}, 2);
+  line.compute(1, {0});
+  line.compute(2, {1});
+  line.members[0]->line.dropped(2); // It waits for the first one.
+  line.members[0]->line.dropped(3); // There is none.
   line.run();
-  REQUIRE(line.members[0]->outcomes.size() == 2);
-  CHECK(line.members[0]->outcomes[0].number == 1);
-  REQUIRE(line.members[0]->outcomes[0].failed);
-  CHECK(line.members[0]->outcomes[0].failed->code == errc::rolled_back);
-  CHECK(line.members[0]->outcomes[1].number == 2);
+  const auto& outcomes = line.members[0]->outcomes;
+  REQUIRE(outcomes.size() == 2);
+  CHECK(outcomes[0].number == 2);
+  CHECK(outcomes[0].failed == dropped);
   check_batch(line, whole_gradient(2, {0}, 2));
 }
 

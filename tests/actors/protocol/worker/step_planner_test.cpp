@@ -125,7 +125,10 @@ TEST_CASE("a_step_whose_lease_was_taken_away_is_dropped") {
   f.order({{1, {0}, 1, 1}, {2, {5}, 2, 1}});
   const auto taken = f.compute();
   const auto kept = f.compute();
+  CHECK(f.steps.take_dropped().empty());
   f.order({{2, {5}, 2, 1}});
+  CHECK(f.steps.take_dropped() == std::vector{taken.number});
+  CHECK(f.steps.take_dropped().empty());
   CHECK(f.steps.pulled(f.pull().number));
   CHECK_FALSE(f.steps.next_compute()); // The trainer is still busy with the other two.
   CHECK_FALSE(f.steps.computed(taken.number));
@@ -139,6 +142,7 @@ TEST_CASE("a_rollback_forgets_all_steps_and_their_outcomes") {
   const auto pushed = f.steps.computed(f.compute().number);
   const auto computing = f.compute();
   f.order({{2, {0}, 9, 1}}, 2);
+  CHECK(f.steps.take_dropped() == std::vector{computing.number});
   CHECK(f.steps.clock() == 0);
   CHECK_FALSE(f.steps.acknowledged(*pushed));
   CHECK_FALSE(f.steps.not_applied(*pushed));
@@ -157,6 +161,7 @@ TEST_CASE("values_of_a_history_that_was_rolled_back_are_not_wanted") {
   const auto pulling = f.pull();
   f.order({{2, {0}, 9, 1}}, 2);
   CHECK_FALSE(f.steps.pulled(pulling.number));
+  CHECK(f.steps.take_dropped().empty()); // It was not computed.
 }
 
 TEST_CASE("a_push_whose_lease_is_gone_leaves_its_place_to_others") {

@@ -144,11 +144,11 @@ struct fixture : actor_fixture {
   }
 
   /// Gives the worker batches, and tells both of each other.
-  void order(std::uint32_t batches) {
+  void order(std::uint32_t batches, std::uint64_t first = 0, std::uint64_t generation = 1) {
     coordinator.order(actor, desired_actor{}, false, listeners());
     desired_worker what;
-    what.view = {{++config}, {1}, {}, {}};
-    what.leases = {{1, {0}, batches, 1}};
+    what.view = {{++config}, {generation}, {}, {}};
+    what.leases = {{first + 1, {first}, batches, 1}};
     what.admitted = true;
     coordinator.order(worker, what, false, listeners());
   }
@@ -241,6 +241,31 @@ TEST_CASE("the successor of a dead member gives the same bytes") {
   check_push(f.kv.pushes()[0], 1, 0);
   check_push(f.kv.pushes()[1], 1, 0);
   check_push(f.kv.pushes()[2], 0, 0);
+}
+
+TEST_CASE("a line ends a batch whose lease is gone, or whose generation has ended") {
+  for (const std::uint64_t generation : {1, 2}) {
+    CAPTURE(generation);
+    fixture f;
+    f.kv.on_push([](const push_request& x) -> std::optional<fake_kv::push_answer> {
+      if (x.step.batch.value == 0)
+        return failure{errc::rolled_back, "another history"};
+      return push_reply{};
+    });
+    f.order(1);
+    f.advance(500ms);
+    CHECK(f.kv.pushes().size() > 1); // The later part pushes batch 0 again and again.
+    f.order(1, 1, generation);
+    f.advance(500ms);
+    const auto& pushes = f.kv.pushes();
+    REQUIRE(pushes.size() > 2);
+    check_push(pushes[pushes.size() - 2], 1, 1);
+    check_push(pushes.back(), 0, 1);
+    CHECK(pushes.back().step.generation.value == generation);
+    CHECK(f.said.empty());
+    CHECK_FALSE(f.failed<worker_status>());
+    CHECK_FALSE(f.failed<actor_status>());
+  }
 }
 
 TEST_CASE("a member repeats a pull that time cures, and fails for other errors") {
