@@ -106,6 +106,7 @@ struct ServerCounters {
 struct ActorCounters {
   ports @0 :List(PortCounters);
   notes @1 :List(ProgramNote);
+  requests @2 :WorkerCounters;  # Null if all are zero.
 }
 
 # -- StatusMessage: the status of a member --

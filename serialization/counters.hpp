@@ -74,10 +74,12 @@ struct server_counters {
   bool operator==(const server_counters&) const = default;
 };
 
-/// Counts since the start of this incarnation of an actor of a program.
+/// Counts since the start of this incarnation of an actor of a program, or of a later part of a
+/// line.
 struct actor_counters {
   std::vector<port_counters> ports;
   std::vector<program_note> notes = {};
+  worker_counters requests = {}; ///< Pushes, bytes and times of a later part; else zeros.
 
   bool operator==(const actor_counters&) const = default;
 };

@@ -218,12 +218,15 @@ server_counters read(schema::ServerCounters::Reader from) {
 void write(const actor_counters& from, schema::ActorCounters::Builder to) {
   write_list(from.ports, to.initPorts(static_cast<unsigned>(from.ports.size())));
   write_list(from.notes, to.initNotes(static_cast<unsigned>(from.notes.size())));
+  if (from.requests != worker_counters{})
+    write(from.requests, to.initRequests());
 }
 
 actor_counters read(schema::ActorCounters::Reader from) {
   return {.ports = read_list<port_counters>(from.getPorts(), ports_max, "ports"),
           .notes =
-            read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program")};
+            read_list<program_note>(from.getNotes(), program_notes_max, "notes of a program"),
+          .requests = from.hasRequests() ? read(from.getRequests()) : worker_counters{}};
 }
 
 } // namespace troupe::wire::detail

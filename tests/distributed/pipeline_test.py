@@ -53,6 +53,21 @@ class Pipeline(cluster.ClusterTest):
             with self.subTest(name):
                 self.assertEqual(self.export_of(name, *options), first)
 
+    def test_report(self):
+        """Pushes and bytes of all parts are in the report."""
+        floats = 64 * 784 + 64 + 32 * 64 + 32 + 10 * 32 + 10
+        for parts, options in ((2, ()), (3, ("--threads",))):
+            with self.subTest(parts):
+                run = self.finish("--epochs", EPOCHS, "--parts", parts, *options,
+                                  name=f"report{parts}", processes=not options)
+                pushes, sent = run.report["pushes"], run.report["bytes"]["sent"]
+                for each in ("sent", "acknowledged", "applied"):
+                    self.assertEqual(pushes[each], parts * BATCHES, each)
+                self.assertEqual(sent, 4 * floats * BATCHES)
+                self.assertGreaterEqual(run.report["bytes"]["received"], sent)
+                if not options:
+                    self.assertGreater(run.report["wire_bytes"]["sent"], sent)
+
     def test_deaths(self):
         """Parts of two lines, a server with a replica, and the coordinator die."""
         # Six pushes at a time lower the rates of stale ones, so the job needs more epochs.

@@ -202,11 +202,13 @@ inline std::vector<std::pair<std::string, message>> golden_channel_messages() {
   shown.members[0].actor = golden_actor_counters();
   const actor_status of_actor{golden_actor_counters(), "node7", failure{errc::job_failed, "no"},
                               true};
+  const actor_status of_part{{{}, {}, golden_worker_counters()}, "node7", {}, false};
   return {
     {"lane_open", channel_message{channel_open{"players.seen>learners.came", 3, "step/16", 8}}},
     {"lane_parcel", channel_message{parcel}},
     {"lane_taken", channel_message{parcels_taken{3, 4}}},
     {"report_actor", status_message{actor, 1, 2, 3, of_actor, "10.0.0.2:4002"}},
+    {"report_part", status_message{actor, 1, 2, 3, of_part, "10.0.0.2:4002"}},
     {"report_worker_of_ports", status_message{worker, 1, 2, 3, of_worker, "10.0.0.2:4003"}},
     {"orders_actor",
      desired_state{

@@ -62,10 +62,6 @@ inline std::vector<port_counters> random_ports(random_source& random) {
   });
 }
 
-inline actor_counters random_actor_counters(random_source& random) {
-  return {random_ports(random), random_notes(random)};
-}
-
 inline worker_counters random_worker_counters(random_source& random) {
   return {random.number(),      random.number(),     random.number(),          random.number(),
           random.number(),      random.number(),     random.number(),          random.number(),
@@ -73,6 +69,11 @@ inline worker_counters random_worker_counters(random_source& random) {
           random.real(),        random.number(),     random_histogram(random), random.number(),
           random.number(),      random.number(),     random.number(),          random.number(),
           random_notes(random), random_ports(random)};
+}
+
+inline actor_counters random_actor_counters(random_source& random) {
+  return {random_ports(random), random_notes(random),
+          random.chance() ? random_worker_counters(random) : worker_counters{}};
 }
 
 inline server_counters random_server_counters(random_source& random) {

@@ -265,6 +265,7 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
     return own;
   };
   how.works = in.works;
+  how.traffic = in.traffic;
   how.slowness = times_of_part(planned, in, {});
   how.own_thread = !in.simulated;
   made.members.push_back(

@@ -200,7 +200,7 @@ void run_statistics::account(const member_status& status) {
     owner.dead = false;
   }
   x.status = status;
-  x.worker.set(status.worker);
+  x.worker.set(status.member.role == role::actor ? status.actor.requests : status.worker);
   x.server.set(status.server);
   x.set_ports(status.worker.ports);
   x.set_ports(status.actor.ports);
@@ -299,6 +299,9 @@ void run_statistics::note_rate(time_point now) {
     sample.process_bytes[process_of(member)] += x.activity();
     if (member.role == role::worker)
       sample.bytes += x.activity();
+    else if (member.role == role::actor) // The worker at the other end has counted its parcels.
+      sample.bytes += x.worker.total(&worker_counters::bytes_sent)
+                      + x.worker.total(&worker_counters::bytes_received);
   }
   const auto wire =
     total(&worker_counters::wire_bytes_sent) + total(&worker_counters::wire_bytes_received);

@@ -108,7 +108,7 @@ private:
   /// All figures of one incarnation.
   struct incarnation {
     member_status status;
-    accumulated<worker_counters> worker;
+    accumulated<worker_counters> worker; ///< Of a worker, or a later part of a line.
     accumulated<server_counters> server;
     std::map<std::string, port_counters> ports; ///< Of a worker or an actor.
     std::vector<program_note> actor_notes;

@@ -8,6 +8,7 @@
 #include "actors/training/touched_rows.hpp"
 #include "base/exception_text.hpp"
 #include "base/user_code.hpp"
+#include "serialization/payload.hpp"
 
 #include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"
@@ -280,6 +281,12 @@ struct member_shell {
     status.counters.ports = options.ports.room->counters(options.ports.node);
     if (options.notes)
       status.counters.notes = options.notes->all();
+    status.counters.requests = requests;
+    if (options.traffic) {
+      const request_traffic traffic = options.traffic();
+      status.counters.requests.wire_bytes_sent = traffic.sent_bytes;
+      status.counters.requests.wire_bytes_received = traffic.received_bytes;
+    }
     status.host = options.host;
     status.failed = life->failure_told();
     status.stopped = life->has_stopped();
@@ -309,9 +316,20 @@ struct member_shell {
   /// Asks for an inner actor, which repeats a question by itself.
   void ask(inner_question& what) {
     const auto number = what.number;
+    const auto& push = what.what.push;
+    const bool pushes = push.has_value(), has_values = push && !push->pieces.empty();
+    if (push) {
+      ++requests.pushes_sent;
+      requests.bytes_sent += payload_bytes(*push);
+    }
     self->request(store.values, pull_timeout, std::move(what.what))
       .then(
-        [this, number](const reply& answer) {
+        [this, number, pushes, has_values, asked_at = now_of(*self)](const reply& answer) {
+          requests.request_times.add(time_class(now_of(*self) - asked_at));
+          requests.pushes_acknowledged += pushes ? 1 : 0;
+          requests.pushes_refused += pushes && !has_values ? 1 : 0;
+          if (answer.pulled)
+            requests.bytes_received += payload_bytes(*answer.pulled);
           self->send(body, inner_answer{number, {}, answer});
         },
         [this, number](const caf::error& error) {
@@ -329,6 +347,7 @@ struct member_shell {
   std::optional<actor_life> life;
   std::optional<caf::error> end;            ///< The reason with which the member is to end.
   std::optional<value_question> unanswered; ///< A question whose request failed.
+  worker_counters requests;                 ///< Of an inner actor.
 
   static inline const char* name = "own_member";
 };

@@ -3,6 +3,7 @@
 
 #include "actors/kv.hpp"
 #include "actors/lane_carrier.hpp"
+#include "actors/protocol/worker/flow_control.hpp" // request_traffic
 #include "actors/training/own_actor.hpp"
 #include "base/notes.hpp"
 
@@ -26,6 +27,9 @@ struct own_actor_options {
   lane_options ports{};                   ///< It has a room.
   std::function<void()> works{};          ///< Called when it runs for a while; may be null.
   std::shared_ptr<program_notes> notes{}; ///< The notes that it reports; may be null.
+  /// Returns the bytes of an inner_actor's requests and their replies on links; null: there are no
+  /// links.
+  std::function<request_traffic()> traffic{};
   /// Returns the time of the next run() of an inner_actor, in virtual time. May be null.
   std::function<std::chrono::nanoseconds()> slowness{};
   bool own_thread = true; ///< False: it runs on the scheduler's threads.

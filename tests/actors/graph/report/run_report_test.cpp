@@ -473,6 +473,32 @@ TEST_CASE("run_statistics counts values where there are no links") {
   CHECK(run.snapshot(1s).bytes_per_second == doctest::Approx(3000));
 }
 
+TEST_CASE("run_statistics counts later parts of lines as workers, and their parcels once") {
+  run_statistics run{small_job()};
+  const auto part = [](std::uint64_t incarnation, std::uint64_t pushes, std::uint64_t wire) {
+    auto x = actor(0, incarnation, {{"line.to_above", 1, 1'000'000 * pushes, 0, 0}});
+    x.actor.requests = worker(0, 1, pushes).worker;
+    x.actor.requests.wire_bytes_sent = wire * pushes;
+    x.actor.requests.wire_bytes_received = 0;
+    return x;
+  };
+  for (const std::uint64_t wire : {0, 500}) {
+    run_statistics rates{small_job()};
+    for (std::uint64_t second = 0; second <= 1; ++second)
+      rates.observe(state(job_phase::training, 0, {part(1, 10 * second, wire)}),
+                    std::chrono::seconds(second));
+    CHECK(rates.snapshot(1s).bytes_per_second == doctest::Approx(wire == 0 ? 3000 : 5000));
+    CHECK(rates.snapshot(1s).processes.at(0).bytes_per_second == doctest::Approx(10'003'000));
+  }
+  run.observe(state(job_phase::training, 5, {worker(0, 2, 5), part(1, 4, 0)}), 1s);
+  run.observe(state(job_phase::training, 9, {worker(0, 2, 9), part(3, 7, 0)}), 2s);
+  const auto report = report_of(run);
+  CHECK(report["pushes"]["sent"] == 10 + 5 + 8);
+  CHECK(report["pushes"]["acknowledged"] == 9 + 4 + 7);
+  CHECK(report["bytes"]["sent"] == 100 * 20);
+  CHECK(report["bytes"]["received"] == 200 * 20);
+}
+
 TEST_CASE("run_statistics has no negative rate after a rollback") {
   run_statistics run{small_job()};
   run.observe(state(job_phase::training, 15, {}), 1s);

@@ -7,6 +7,7 @@
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/training/line_fixture.hpp"
 
+#include <limits>
 #include <stdexcept>
 
 namespace line_worker_test {
@@ -27,6 +28,18 @@ struct failing_part final : part {
   }
   double backward(const micro_batch&, const_tensors, std::span<const float>, std::span<const float>,
                   mutable_tensors, std::span<float>) override {
+    return 0;
+  }
+};
+
+/// Is the last part, and computes gradients that are not finite.
+struct infinite_part final : part {
+  void forward(const micro_batch&, const_tensors, std::span<const float>, part_output&) override {}
+  double backward(const micro_batch&, const_tensors, std::span<const float>, std::span<const float>,
+                  mutable_tensors gradients, std::span<float> in_gradient) override {
+    for (const auto each : gradients)
+      std::ranges::fill(each, std::numeric_limits<float>::infinity());
+    std::ranges::fill(in_gradient, 0.0f);
     return 0;
   }
 };
@@ -203,8 +216,25 @@ TEST_CASE("a worker and a member of its line push each batch, the later part fir
   for (const auto& each : f.kv.pulls())
     for (const auto& where : each.ranges)
       CHECK(where.table.value / 2 == each.ranges[0].table.value / 2); // The own tables alone.
-  CHECK(f.coordinator.last<actor_status>().failed == std::nullopt);
+  const auto& told = f.coordinator.last<actor_status>();
+  CHECK(told.failed == std::nullopt);
+  CHECK(told.counters.requests.pushes_sent == 4);
+  CHECK(told.counters.requests.pushes_acknowledged == 4);
+  CHECK(told.counters.requests.pushes_refused == 0);
+  CHECK(told.counters.requests.bytes_sent == 4 * sizeof(float) * (5 * 4 + 4));
+  CHECK(told.counters.requests.bytes_received == 4 * sizeof(float) * (5 * 4 + 4));
+  CHECK(told.counters.requests.request_times.count() == 8); // Pulls and pushes.
   CHECK_FALSE(f.failed<worker_status>());
+}
+
+TEST_CASE("a member counts a sum that is not finite as a refused push") {
+  const part_maker infinite = [] { return std::make_unique<infinite_part>(); };
+  fixture f{layer(0), infinite};
+  f.order(2);
+  f.advance(500ms);
+  const auto& requests = f.coordinator.last<actor_status>().counters.requests;
+  CHECK(requests.pushes_acknowledged == 2);
+  CHECK(requests.pushes_refused == 2);
 }
 
 TEST_CASE("computations take their time in virtual time") {
