@@ -21,6 +21,12 @@ bool has_floats(const part_word& what) {
   return what.what == part_word::kind::forward || what.what == part_word::kind::backward;
 }
 
+bool are_finite(std::span<const float> values) {
+  return kernels::first_non_finite(values) == values.size();
+}
+
+const char* text_of_non_finite(float x) { return std::isnan(x) ? "NaN" : "infinity"; }
+
 gradient_outcome failed_outcome(std::uint64_t number, failure why) {
   gradient_outcome outcome;
   outcome.number = number;
@@ -188,6 +194,8 @@ void line_part::done(double loss) {
   gradient_outcome outcome;
   outcome.number = tasks_.front().number;
   outcome.finite = sums_are_finite();
+  if (has_diverged())
+    return;
   outcome.pieces = pieces();
   outcome.loss = loss;
   outcome.samples = open_->whole.samples.size();
@@ -227,9 +235,9 @@ void line_part::push(const part_attempt& of, const part_step& step) {
   if (broken_)
     return;
   const bool is_counted = open_->is_finite.has_value(); // The push before was not answered.
-  const bool is_finite = sums_are_finite();
-  if (!is_counted && diverging_.after(is_finite))
-    return stop({errc::job_failed, divergence::text()});
+  sums_are_finite();
+  if (!is_counted && has_diverged())
+    return;
   auto under = header(of, step);
   under.is_partial = true;
   request what;
@@ -383,8 +391,8 @@ result<void> line_part::forward(std::uint32_t micro) {
       fmt::format("its output has a width of {}, and had one of {} before", out.width(), width));
   width = out.width();
   auto values = out.take();
-  if (const auto lacks = first_unwritten(values); lacks < values.size())
-    return wrong(fmt::format("it wrote no element {} of its output", lacks));
+  if (auto fine = check_floats(values, work, "forward", "its output", {in, {}}); !fine)
+    return fine;
   made_ = tensor{std::move(values)};
   return {};
 }
@@ -413,10 +421,12 @@ result<double> line_part::backward(std::uint32_t micro) {
   } catch (...) {
     return exception_failure();
   }
-  if (auto fine = check_gradients(spans); !fine)
+  const floats_in inputs{in, out_gradient};
+  if (auto fine = check_gradients(spans, inputs); !fine)
     return fine.error();
-  if (const auto lacks = first_unwritten(in_gradient); lacks < in_gradient.size())
-    return wrong(fmt::format("it wrote no element {} of the gradient of its input", lacks));
+  if (auto fine = check_floats(in_gradient, work, "backward", "the gradient of its input", inputs);
+      !fine)
+    return fine.error();
   add(micro, std::move(gradients));
   if (micro + 1 == work.count && options_.change)
     if (auto fine = change_sums(); !fine)
@@ -427,12 +437,45 @@ result<double> line_part::backward(std::uint32_t micro) {
   return loss * open_->cut[micro].weight;
 }
 
-result<void> line_part::check_gradients(const std::vector<std::span<float>>& gradients) const {
-  for (std::size_t own = 0; own < gradients.size(); ++own)
-    if (const auto lacks = first_unwritten(gradients[own]); lacks < gradients[own].size())
-      return wrong(fmt::format("it wrote no element {} of the gradient of its table {}", lacks,
-                               quote(table(own).name)));
+/// Checks gradients that the program wrote. Errors: invalid_argument, as of check_floats().
+result<void> line_part::check_gradients(const std::vector<std::span<float>>& gradients,
+                                        const floats_in& inputs) {
+  for (std::size_t own = 0; own < gradients.size(); ++own) {
+    const auto& one = gradients[own];
+    const auto bad = kernels::first_non_finite(one);
+    if (bad == one.size())
+      continue;
+    const auto name = quote(table(own).name);
+    if (const auto lacks = first_unwritten(one); lacks < one.size())
+      return wrong(
+        fmt::format("it wrote no element {} of the gradient of its table {}", lacks, name));
+    blame(inputs, fmt::format("backward() wrote {} to the gradient of {}",
+                              text_of_non_finite(one[bad]), name));
+  }
   return {};
+}
+
+/// Checks f32[samples, width] that the program wrote. Errors: invalid_argument (it did not write an
+/// element, which is a NaN then).
+result<void> line_part::check_floats(std::span<const float> written, const micro_batch& work,
+                                     const char* call, const char* name, const floats_in& inputs) {
+  const auto bad = kernels::first_non_finite(written);
+  if (bad == written.size())
+    return {};
+  if (const auto lacks = first_unwritten(written); lacks < written.size())
+    return wrong(fmt::format("it wrote no element {} of {}", lacks, name));
+  const auto sample = work.samples[bad * work.samples.size() / written.size()];
+  blame(inputs, fmt::format("{}() wrote {} to {}, sample {}", call,
+                            text_of_non_finite(written[bad]), name, sample));
+  return {};
+}
+
+/// Notes what this part made not finite, unless that comes of what neighbours sent.
+void line_part::blame(const floats_in& inputs, const std::string& what) {
+  if (!are_finite(inputs.in) || !are_finite(inputs.out_gradient))
+    open_->is_spoilt = true;
+  else if (open_->blamed.empty())
+    open_->blamed = what;
 }
 
 /// Adds the gradients of a micro-batch to the sum. The sum begins as the product of the first one.
@@ -468,12 +511,26 @@ result<void> line_part::change_sums() {
 bool line_part::sums_are_finite() {
   if (open_->is_finite)
     return *open_->is_finite;
-  bool is_finite = true;
-  for (std::size_t own = 0; own < open_->sums.size() && is_finite; ++own)
-    if (const auto& sum = open_->sums[own])
-      is_finite = kernels::first_non_finite({sum.get(), table(own).size()}) == table(own).size();
-  open_->is_finite = is_finite;
-  return is_finite;
+  open_->is_finite = true;
+  for (std::size_t own = 0; own < open_->sums.size() && *open_->is_finite; ++own) {
+    const auto& sum = open_->sums[own];
+    if (!sum || are_finite({sum.get(), table(own).size()}))
+      continue;
+    open_->is_finite = false;
+    if (open_->blamed.empty() && !open_->is_spoilt)
+      open_->blamed = "the sum of gradients of " + quote(table(own).name) + " is not finite";
+  }
+  return *open_->is_finite;
+}
+
+/// Counts the batch, whose sums are checked. Returns true if it ends the job: it is the last one of
+/// too many in a row that are not finite, and this part made it so. Another part ends the job else.
+bool line_part::has_diverged() {
+  const auto& blamed = open_->blamed;
+  if (!diverging_.after(*open_->is_finite && blamed.empty()) || blamed.empty())
+    return false;
+  stop({errc::job_failed, divergence::text() + " (" + blamed + ")"});
+  return true;
 }
 
 /// Returns the sums; none if they are not finite, so that the batch changes no values of this part.

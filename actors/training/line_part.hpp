@@ -80,7 +80,9 @@ struct ports_below {
 /// micro-batches.
 ///
 /// A part whose sum is not finite pushes no values for the batch: it counts as done and changes no
-/// values of this part. Parts decide that for their own tables. Too many in a row end the job.
+/// values of this part. Parts decide that for their own tables. Each part checks what it computes.
+/// Too many such batches in a row end the job, by the part that computed NaN or infinity from
+/// finite numbers.
 ///
 /// Capacity: part_flow's inputs, and as many outputs as the lane gives no credit for.
 class line_part : part_effects {
@@ -126,11 +128,17 @@ private:
     std::map<std::uint32_t, tensor> inputs = {}, gradients = {}; ///< By micro-batch.
     std::vector<std::shared_ptr<float>> sums = {}; ///< Of the own tables; null: frozen.
     std::optional<bool> is_finite = {};            ///< Of the sums, once all are added.
+    bool is_spoilt = false;                        ///< A neighbour sent what is not finite.
+    std::string blamed = {}; ///< What this part made not finite first; empty: nothing.
   };
   struct computation {
     std::uint32_t micro = 0;
     bool is_forward = false;
     bool is_dropped = false; ///< Its attempt has ended.
+  };
+  /// What neighbours sent for a computation.
+  struct floats_in {
+    std::span<const float> in = {}, out_gradient = {};
   };
   struct question {
     part_attempt of;
@@ -161,10 +169,15 @@ private:
   void begin_computation(std::uint32_t micro, bool is_forward);
   result<void> forward(std::uint32_t micro);
   result<double> backward(std::uint32_t micro);
-  result<void> check_gradients(const std::vector<std::span<float>>& gradients) const;
+  result<void> check_gradients(const std::vector<std::span<float>>& gradients,
+                               const floats_in& inputs);
+  result<void> check_floats(std::span<const float> written, const micro_batch& work,
+                            const char* call, const char* name, const floats_in& inputs);
+  void blame(const floats_in& inputs, const std::string& what);
   result<void> change_sums();
   void add(std::uint32_t micro, std::vector<std::shared_ptr<float>> gradients);
   bool sums_are_finite();
+  bool has_diverged();
   std::vector<piece> pieces() const;
   micro_batch work_of(std::uint32_t micro) const;
   void ask(const question& about, request what);

@@ -281,6 +281,7 @@ public:
     how.schedule = {order_, 0};
     how.worker = {4};
     how.incarnation = number == 0 ? ++workers_ : ++incarnations_;
+    how.change = change;
     members[number] = std::make_unique<line_member>(how, make_(number));
   }
 
@@ -387,6 +388,8 @@ public:
   job_spec job;
   time_point now{0};
   std::function<result<reply>(const request&)> answer; ///< Null: applied().
+  /// Changes the sums of parts that begin from now on; null: nothing does.
+  std::function<void(const batch&, mutable_tensors)> change;
   std::vector<push_request> pushes;
   std::vector<pull_request> pulls;
 

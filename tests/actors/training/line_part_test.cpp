@@ -1,5 +1,6 @@
 #include "tests/actors/training/line_fixture.hpp"
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -102,6 +103,10 @@ std::vector<failure> failures_of(std::uint32_t which, forward_script forward,
     CHECK(line.members[0]->outcomes.empty());
   }
   return line.failures();
+}
+
+std::vector<failure> diverged(const std::string& part, const std::string& cause) {
+  return {{errc::job_failed, part + ": " + divergence::text() + " (" + cause + ")"}};
 }
 
 std::vector<failure> wrong(const std::string& text) { return {{errc::invalid_argument, text}}; }
@@ -429,8 +434,79 @@ TEST_CASE("a part whose gradient is not finite changes no values, and too many e
     CHECK(each.finite);
   for (const auto& each : line.pushes)
     CHECK(each.pieces.empty() == (each.tables == line_tables(1)));
-  CHECK(line.failures()
-        == std::vector<failure>{{errc::job_failed, "part 1: " + divergence::text()}});
+  CHECK(line.failures() == diverged("part 1", "backward() wrote infinity to the gradient of 'b1'"));
+}
+
+TEST_CASE("the part that makes a value not finite ends the job, and its neighbours do not") {
+  const forward_script forward = [](const micro_batch& work, part_output& out) {
+    auto values = out.of_width(4);
+    std::ranges::fill(values, 1.0f);
+    if (work.number == 1)
+      values[2] = std::numeric_limits<float>::quiet_NaN();
+  };
+  const forward_script first_forward = [](const micro_batch& work, part_output& out) {
+    std::ranges::fill(out.of_width(5), work.number == 1 ? HUGE_VALF : 1.0f);
+  };
+  const backward_script backward = [](mutable_tensors, std::span<float> in_gradient) {
+    in_gradient.back() = -HUGE_VALF;
+    return 0.0;
+  };
+  struct wrong_part {
+    std::uint32_t which;
+    forward_script forward;
+    backward_script backward;
+    std::string cause;
+    std::size_t sample;
+  };
+  sampler batches{line_job(3)};
+  for (const auto& x :
+       {wrong_part{1, forward, {}, "forward() wrote NaN to its output", 2},
+        wrong_part{0, first_forward, {}, "forward() wrote infinity to its output", 2},
+        wrong_part{2, {}, backward, "backward() wrote infinity to the gradient of its input", 1}}) {
+    CAPTURE(x.which);
+    // Micro-batches of a batch have two samples and one.
+    whole_line line{3, 2, micro_order::one_f_one_b, scripted(x.which, x.forward, x.backward)};
+    for (std::uint64_t batch = 0; batch < 20; ++batch) {
+      REQUIRE(line.failures().empty());
+      line.compute(batch + 1, {batch % 2});
+      line.run();
+    }
+    const auto sample = batches.at({1}).samples[x.sample];
+    CHECK(line.failures()
+          == diverged("part " + std::to_string(x.which),
+                      x.cause + ", sample " + std::to_string(sample)));
+    for (const auto& each : line.pushes)
+      if (x.which < 2 || each.tables != line_tables(2)) // Its own gradients are finite.
+        CHECK(each.pieces.empty());
+  }
+}
+
+TEST_CASE("a sum that a push function makes not finite is named") {
+  whole_line line{2, 2, micro_order::one_f_one_b};
+  line.change = [](const batch&, mutable_tensors sums) { sums[1][0] = HUGE_VALF; };
+  line.restart(1);
+  for (std::uint64_t batch = 0; batch < 20; ++batch) {
+    REQUIRE(line.failures().empty());
+    line.compute(batch + 1, {batch});
+    line.run();
+  }
+  CHECK(line.failures() == diverged("part 1", "the sum of gradients of 'w1' is not finite"));
+}
+
+TEST_CASE("a loss that is not finite costs a line no more than it costs a worker") {
+  const backward_script lost = [](mutable_tensors, std::span<float>) {
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  whole_line line{3, 2, micro_order::one_f_one_b, scripted(2, {}, lost)};
+  for (std::uint64_t batch = 0; batch < 25; ++batch) {
+    line.compute(batch + 1, {batch % 4});
+    line.run();
+  }
+  CHECK(line.failures().empty());
+  REQUIRE(line.members[0]->outcomes.size() == 25);
+  CHECK(line.members[0]->outcomes.back().finite);
+  CHECK(std::isnan(line.members[0]->outcomes.back().loss)); // The worker leaves it out.
+  CHECK(line.pushes.back().pieces.size() == 2);
 }
 
 } // namespace line_part_test
