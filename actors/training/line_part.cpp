@@ -34,10 +34,10 @@ gradient_outcome failed_outcome(std::uint64_t number, failure why) {
   return outcome;
 }
 
-std::unique_ptr<part> made_part(std::uint32_t number, const part_maker& make) {
-  return titled(fmt::format("part {}", number), [&] {
-    const auto name = std::to_string(number);
-    const user_call here{{"part", name}};
+std::unique_ptr<part> made_part(const line_part_options& options, const part_maker& make) {
+  const auto name = fmt::format("part {}", options.part);
+  return titled(name, [&] {
+    const user_call here{{name, {}, options.whose}};
     auto made = make();
     if (!made)
       throw std::invalid_argument{"its maker made no part"};
@@ -48,8 +48,8 @@ std::unique_ptr<part> made_part(std::uint32_t number, const part_maker& make) {
 } // namespace
 
 line_part::line_part(line_part_options options, const part_maker& make, line_shell& shell)
-    : options_(std::move(options)), number_(std::to_string(options_.part)), shell_(shell),
-      program_(made_part(options_.part, make)),
+    : options_(std::move(options)), name_(fmt::format("part {}", options_.part)), shell_(shell),
+      program_(made_part(options_, make)),
       flow_({options_.part, options_.parts, options_.schedule, options_.incarnation}),
       batches_(options_.job), nothing_held_(empty_cache(options_.job, options_.tables)) {
   assert(!options_.tables.empty() && options_.micros > 0); // An empty list would name all tables.
@@ -351,7 +351,7 @@ void line_part::say(const std::string& line) { shell_.say(line); }
 void line_part::stop(const failure& why) {
   if (broken_)
     return;
-  broken_ = failure{why.code, fmt::format("part {}: {}", options_.part, why.text)};
+  broken_ = failure{why.code, fmt::format("{}: {}", name_, why.text)};
   open_.reset();
   for (const auto& each : std::exchange(tasks_, {}))
     shell_.done(failed_outcome(each.number, *broken_));
@@ -375,7 +375,7 @@ result<void> line_part::forward(std::uint32_t micro) {
   const auto in = is_first() ? std::span<const float>{} : open_->inputs.at(micro).values();
   part_output out{work.samples.size()};
   try {
-    const user_call here{{"part", number_}};
+    const user_call here{{name_, {}, options_.whose}};
     const kernels::flush_denormals guard;
     program_->forward(work, open_->values, in, out);
   } catch (...) {
@@ -415,7 +415,7 @@ result<double> line_part::backward(std::uint32_t micro) {
   mark_unwritten(in_gradient);
   double loss = 0;
   try {
-    const user_call here{{"part", number_}};
+    const user_call here{{name_, {}, options_.whose}};
     const kernels::flush_denormals guard;
     loss = program_->backward(work, open_->values, in, out_gradient, spans, in_gradient);
   } catch (...) {

@@ -39,6 +39,7 @@ struct line_part_options {
   micro_schedule schedule = {};
   worker_id worker = {};         ///< Of the line.
   std::uint64_t incarnation = 0; ///< Of this part's process; of the worker in the first part.
+  std::string whose = {};        ///< Names its process in lines about calls, "line:1".
   node_notes notes = {};         ///< Taken by the program's part. They must outlive this object.
   /// Changes the sums of the own tables for a batch before they are pushed; null: nothing does. May
   /// throw.
@@ -192,7 +193,7 @@ private:
   failure wrong(const std::string& text) const;
 
   const line_part_options options_;
-  const std::string number_; ///< Of this part, for names of calls.
+  const std::string name_; ///< "part 1", for names of calls.
   line_shell& shell_;
   std::optional<ports_above> above_;
   std::optional<ports_below> below_;

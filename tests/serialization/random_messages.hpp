@@ -274,7 +274,8 @@ inline desired_server random_desired_server(random_source& random) {
 }
 
 inline actor_status random_actor_status(random_source& random) {
-  return {random_actor_counters(random), random.text(), random_reason(random), random.chance()};
+  return {random_actor_counters(random), random.text(), random_reason(random), random.chance(),
+          random.text()};
 }
 
 inline parcel_message random_parcel(random_source& random) {

@@ -17,6 +17,8 @@
 #include "base/system/machine_name.hpp"
 #include "base/user_code.hpp"
 
+#include "fmt/format.h"
+
 #include <algorithm>
 #include <cassert>
 #include <ranges>
@@ -193,6 +195,7 @@ line_part_options options_of_part(const member_plan& what, const surroundings& i
           .schedule = planned.micro.schedule,
           .worker = {planned.line_of(what.self())},
           .incarnation = what.self().incarnation.value,
+          .whose = what.node,
           .notes = {notes.get(), in.graph->workers_name},
           .change = changes_of_part(*in.graph, what.self(), notes)};
 }
@@ -266,6 +269,7 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   };
   how.works = in.works;
   how.traffic = in.traffic;
+  how.name = fmt::format("{}'s part {}", what.node, part);
   how.slowness = times_of_part(planned, in, {});
   how.own_thread = !in.simulated;
   made.members.push_back(

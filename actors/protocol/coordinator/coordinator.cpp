@@ -517,10 +517,10 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
 void coordinator::name_unstopped(coordinator_effects& effects) {
   std::vector<std::string> names;
   for (const auto& [index, actor] : actors_)
-    if (!actor.report.stopped)
-      names.push_back(name_of(actor.id));
+    if (const auto& [id, report] = actor; !report.stopped)
+      names.push_back(report.name.empty() ? "stop() of " + name_of(id) : report.name);
   if (!names.empty())
-    notify(note_of(fmt::format("stop() of {} has not returned within {} s: the job ends without it",
+    notify(note_of(fmt::format("{} has not returned within {} s: the job ends without it",
                                fmt::join(names, ", "), actor_stop_time / 1s)),
            effects);
 }

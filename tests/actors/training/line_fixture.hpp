@@ -281,6 +281,7 @@ public:
     how.schedule = {order_, 0};
     how.worker = {4};
     how.incarnation = number == 0 ? ++workers_ : ++incarnations_;
+    how.whose = "line:" + std::to_string(number);
     how.change = change;
     members[number] = std::make_unique<line_member>(how, make_(number));
   }

@@ -1,5 +1,7 @@
 #include "tests/actors/training/line_fixture.hpp"
 
+#include "base/user_code.hpp"
+
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -356,6 +358,25 @@ TEST_CASE("a part that is not last makes an output, of one width, and the last o
         == wrong("part 1: its output has a width of 3, and had one of 4 before"));
   CHECK(failures_of(1, [](const micro_batch&, part_output& out) { out.of_width(0); })
         == std::vector<failure>{{errc::job_failed, "part 1: an output has a width of 1 or more"}});
+}
+
+TEST_CASE("calls of a part have the names of its process and of the part") {
+  std::vector<std::optional<std::string>> calls;
+  const auto note = [&] { calls.push_back(current_call()); };
+  whole_line line{3, 1, micro_order::one_f_one_b,
+                  scripted(
+                    1,
+                    [&](const micro_batch&, part_output& out) {
+                      note();
+                      std::ranges::fill(out.of_width(4), 0.0f);
+                    },
+                    [&](mutable_tensors, std::span<float>) {
+                      note();
+                      return 0.0;
+                    })};
+  line.compute(1, {0});
+  line.run();
+  CHECK(calls == std::vector<std::optional<std::string>>(2, "line:1's part 1"));
 }
 
 TEST_CASE("elements that a part does not write are named") {
