@@ -56,9 +56,8 @@ cached_ptr empty_cache(const job_spec& job, const std::vector<table_id>& only) {
   return made;
 }
 
-cached_ptr frozen_cache(const job_spec& job, const cached_values& whole,
-                        const std::vector<table_id>& only) {
-  auto made = std::make_shared<cached_values>(*empty_cache(job, only));
+cached_ptr frozen_cache(const job_spec& job, const cached_values& whole) {
+  auto made = std::make_shared<cached_values>(*empty_cache(job));
   for (std::size_t i = 0; i < job.tables.size(); ++i)
     if (job.tables[i].frozen)
       made->tables[i] = whole.tables[i];
@@ -66,10 +65,9 @@ cached_ptr frozen_cache(const job_spec& job, const cached_values& whole,
   return made;
 }
 
-bool lacks_frozen(const job_spec& job, const cached_values& known,
-                  const std::vector<table_id>& only) {
-  for (std::uint32_t i = 0; i < job.tables.size(); ++i)
-    if (job.tables[i].frozen && is_among(only, i) && !known.tables[i])
+bool lacks_frozen(const job_spec& job, const cached_values& known) {
+  for (std::size_t i = 0; i < job.tables.size(); ++i)
+    if (job.tables[i].frozen && !known.tables[i])
       return true;
   return false;
 }

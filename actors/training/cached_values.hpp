@@ -25,11 +25,9 @@ using cached_ptr = std::shared_ptr<const cached_values>;
 cached_ptr empty_cache(const job_spec& job, const std::vector<table_id>& only = {});
 
 /// Returns a cache of the frozen tables of `whole` alone; without frozen tables, the empty one.
-cached_ptr frozen_cache(const job_spec& job, const cached_values& whole,
-                        const std::vector<table_id>& only = {});
+cached_ptr frozen_cache(const job_spec& job, const cached_values& whole);
 /// Returns whether the cache lacks the values of a frozen table.
-bool lacks_frozen(const job_spec& job, const cached_values& known,
-                  const std::vector<table_id>& only = {});
+bool lacks_frozen(const job_spec& job, const cached_values& known);
 
 /// Joins the pieces of a reply with the cached values that it calls `unchanged`. `known`: the cache
 /// whose ranges the pull sent; a table without a range there was not pulled. A table without

@@ -27,6 +27,13 @@ void classify(double squares, gradient_outcome& outcome) {
 
 } // namespace
 
+gradient_outcome failed_outcome(std::uint64_t number, failure why) {
+  gradient_outcome outcome;
+  outcome.number = number;
+  outcome.failed = std::move(why);
+  return outcome;
+}
+
 gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, bool keep_on_device)
     : job_(std::move(job)), batches_(job_),
       keep_on_device_(keep_on_device && !any_sparse(job_) && !any_frozen(job_)) {

@@ -49,6 +49,9 @@ struct gradient_outcome {
   std::uint64_t base_version = 0;
 };
 
+/// Returns the outcome of a task that has failed.
+gradient_outcome failed_outcome(std::uint64_t number, failure why);
+
 /// Takes a table's gradient during compute(), once it is complete and all of its elements are
 /// finite. After a table that is not finite, no further table is reported.
 using gradient_listener = std::function<void(std::uint32_t table, std::span<const float>)>;

@@ -21,8 +21,6 @@ public:
   virtual void run_soon() = 0;
   /// Ends the member, and with it the job. It gets no further calls.
   virtual void fail(const failure& why) = 0;
-  /// Writes a line to the log of the process.
-  virtual void say(const std::string& line) = 0;
 };
 
 class inner_actor : public own_actor {

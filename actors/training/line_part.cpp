@@ -27,13 +27,6 @@ bool are_finite(std::span<const float> values) {
 
 const char* text_of_non_finite(float x) { return std::isnan(x) ? "NaN" : "infinity"; }
 
-gradient_outcome failed_outcome(std::uint64_t number, failure why) {
-  gradient_outcome outcome;
-  outcome.number = number;
-  outcome.failed = std::move(why);
-  return outcome;
-}
-
 std::unique_ptr<part> made_part(const line_part_options& options, const part_maker& make) {
   const auto name = fmt::format("part {}", options.part);
   return titled(name, [&] {
@@ -277,12 +270,17 @@ result<void> line_part::take_values(const pull_reply& answer) {
   auto whole = hold(options_.job, *nothing_held_, answer, pool_);
   if (!whole)
     return whole.error();
-  open_->base_version = answer.version;
+  keep_values((*whole)->tables, answer.version);
+  return {};
+}
+
+/// Keeps the values of the own tables. `all`: of all tables of the job.
+void line_part::keep_values(const std::vector<float_ptr>& all, std::uint64_t version) {
+  open_->base_version = version;
   for (std::size_t own = 0; own < options_.tables.size(); ++own) {
-    open_->memory.push_back((*whole)->tables[options_.tables[own].value]);
+    open_->memory.push_back(all[options_.tables[own].value]);
     open_->values.emplace_back(open_->memory.back().get(), table(own).size());
   }
-  return {};
 }
 
 // -- attempts -----------------------------------------------------------------------------------
@@ -313,11 +311,7 @@ void line_part::begin_computation(std::uint32_t micro, bool is_forward) {
   if (!open_) { // Of the first part, whose values came with its task.
     const auto& task = tasks_.front();
     begin_attempt({options_.incarnation, 0}, task.batch);
-    open_->base_version = task.version;
-    for (std::size_t own = 0; own < options_.tables.size(); ++own) {
-      open_->memory.push_back(task.parameters[options_.tables[own].value]);
-      open_->values.emplace_back(open_->memory.back().get(), table(own).size());
-    }
+    keep_values(task.parameters, task.version);
   }
   computing_ = {micro, is_forward};
   shell_.run_soon();
@@ -407,8 +401,8 @@ result<double> line_part::backward(std::uint32_t micro) {
   std::vector<std::shared_ptr<float>> gradients;
   std::vector<std::span<float>> spans;
   for (std::size_t own = 0; own < options_.tables.size(); ++own) {
-    const auto size = table(own).frozen ? 0 : table(own).size();
-    gradients.push_back(size > 0 ? pool_.floats(size) : nullptr);
+    const auto size = table(own).size();
+    gradients.push_back(pool_.floats(size));
     mark_unwritten(spans.emplace_back(gradients.back().get(), size));
   }
   std::vector<float> in_gradient(in.size());
@@ -470,7 +464,7 @@ result<void> line_part::check_floats(std::span<const float> written, const micro
   return {};
 }
 
-/// Notes what this part made not finite, unless that comes of what neighbours sent.
+/// Notes an array that this part made not finite, unless arrays of its neighbours already were.
 void line_part::blame(const floats_in& inputs, const std::string& what) {
   if (!are_finite(inputs.in) || !are_finite(inputs.out_gradient))
     open_->is_spoilt = true;
@@ -483,8 +477,6 @@ void line_part::add(std::uint32_t micro, std::vector<std::shared_ptr<float>> gra
   const auto weight = static_cast<float>(open_->cut[micro].weight);
   const bool is_first_one = open_->sums.empty();
   for (std::size_t own = 0; own < gradients.size(); ++own) {
-    if (!gradients[own])
-      continue;
     const std::span one{gradients[own].get(), table(own).size()};
     if (is_first_one)
       kernels::scale(one, weight);
@@ -499,7 +491,7 @@ void line_part::add(std::uint32_t micro, std::vector<std::shared_ptr<float>> gra
 result<void> line_part::change_sums() {
   std::vector<std::span<float>> spans;
   for (std::size_t own = 0; own < open_->sums.size(); ++own)
-    spans.emplace_back(open_->sums[own].get(), open_->sums[own] ? table(own).size() : 0);
+    spans.emplace_back(open_->sums[own].get(), table(own).size());
   try {
     options_.change(open_->whole, spans);
   } catch (...) {
@@ -513,8 +505,7 @@ bool line_part::sums_are_finite() {
     return *open_->is_finite;
   open_->is_finite = true;
   for (std::size_t own = 0; own < open_->sums.size() && *open_->is_finite; ++own) {
-    const auto& sum = open_->sums[own];
-    if (!sum || are_finite({sum.get(), table(own).size()}))
+    if (are_finite({open_->sums[own].get(), table(own).size()}))
       continue;
     open_->is_finite = false;
     if (open_->blamed.empty() && !open_->is_spoilt)
@@ -539,8 +530,7 @@ std::vector<piece> line_part::pieces() const {
   if (open_->is_finite == false)
     return all;
   for (std::size_t own = 0; own < open_->sums.size(); ++own)
-    if (const auto& sum = open_->sums[own])
-      all.push_back({{options_.tables[own], 0, table(own).size()}, sum});
+    all.push_back({{options_.tables[own], 0, table(own).size()}, open_->sums[own]});
   return all;
 }
 

@@ -58,7 +58,7 @@ public:
   virtual void done(gradient_outcome what) = 0;
   /// Ends the job for this reason.
   virtual void fail(const failure& why) = 0;
-  /// Says a line to a person.
+  /// Says a line to a person. First part only.
   virtual void say(const std::string& line) = 0;
 };
 
@@ -81,9 +81,9 @@ struct ports_below {
 /// micro-batches.
 ///
 /// A part whose sum is not finite pushes no values for the batch: it counts as done and changes no
-/// values of this part. Parts decide that for their own tables. Each part checks what it computes.
-/// Too many such batches in a row end the job, by the part that computed NaN or infinity from
-/// finite numbers.
+/// values of this part. Parts decide that for their own tables. Each part checks all arrays that it
+/// computes. Too many such batches in a row end the job, by the part that computed NaN or infinity
+/// from finite numbers.
 ///
 /// Capacity: part_flow's inputs, and as many outputs as the lane gives no credit for.
 class line_part : part_effects {
@@ -127,17 +127,17 @@ private:
     std::vector<float_ptr> memory = {};              ///< Of `values`.
     std::uint64_t base_version = 0;
     std::map<std::uint32_t, tensor> inputs = {}, gradients = {}; ///< By micro-batch.
-    std::vector<std::shared_ptr<float>> sums = {}; ///< Of the own tables; null: frozen.
-    std::optional<bool> is_finite = {};            ///< Of the sums, once all are added.
-    bool is_spoilt = false;                        ///< A neighbour sent what is not finite.
-    std::string blamed = {}; ///< What this part made not finite first; empty: nothing.
+    std::vector<std::shared_ptr<float>> sums = {};               ///< Of the own tables.
+    std::optional<bool> is_finite = {}; ///< Of the sums, once all are added.
+    bool is_spoilt = false;             ///< A neighbour sent NaN or infinity.
+    std::string blamed = {}; ///< The first array that this part made not finite; empty: none.
   };
   struct computation {
     std::uint32_t micro = 0;
     bool is_forward = false;
     bool is_dropped = false; ///< Its attempt has ended.
   };
-  /// What neighbours sent for a computation.
+  /// Arrays of the neighbours for a computation.
   struct floats_in {
     std::span<const float> in = {}, out_gradient = {};
   };
@@ -167,6 +167,7 @@ private:
   void begin_task();
   void begin_attempt(const part_attempt& of, batch_id which);
   result<void> take_values(const pull_reply& answer);
+  void keep_values(const std::vector<float_ptr>& all, std::uint64_t version);
   void begin_computation(std::uint32_t micro, bool is_forward);
   result<void> forward(std::uint32_t micro);
   result<double> backward(std::uint32_t micro);

@@ -57,13 +57,13 @@ public:
   /// Computes the output. The last part has none.
   virtual void forward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                        part_output& out) = 0;
-  /// Writes d(mean loss of the micro-batch)/d(parameter) to each element of `gradients`. A frozen
-  /// table's array is empty. Writes d/d(in) to each element of `in_gradient`, which is empty in the
-  /// first part. `out_gradient`: d/d(output), empty in the last part. The last part returns the
-  /// mean loss of the micro-batch; from other parts the result is not used.
+  /// Writes d(mean loss of the micro-batch)/d(parameter) to each element of `gradients`. Writes
+  /// d/d(in) to each element of `in_gradient`, which is empty in the first part. `out_gradient`:
+  /// d/d(output), empty in the last part. The last part returns the mean loss of the micro-batch;
+  /// from other parts the result is not used.
   /// Called after forward() of the micro-batch, with the same values. Calls for other micro-batches
-  /// may come in between. After a death the batch begins anew, and forward() of a micro-batch comes
-  /// again without backward().
+  /// may come in between. A death or a lost lease may end a batch early. It begins anew then, or
+  /// another one does, and forward() comes again without backward().
   virtual double backward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                           std::span<const float> out_gradient, mutable_tensors gradients,
                           std::span<float> in_gradient) = 0;

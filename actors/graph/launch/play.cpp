@@ -233,10 +233,9 @@ void compute_by_line(const member_plan& what, const surroundings& in,
   how.tables = planned.tables.front();
   line_gradient_options first;
   first.make = [options = options_of_part(what, in, 0, notes),
-                make = planned.parts.front().make](line_shell& shell, port_room* room) {
+                make = planned.parts.front().make](line_shell& shell, port_room& room) {
     auto made = std::make_unique<line_part>(options, make, shell);
-    if (room)
-      bind(*made, *room);
+    bind(*made, room);
     return made;
   };
   first.ports = how.ports.room;

@@ -88,7 +88,7 @@ public:
   /// Forgets inputs, gradients, values and the sum: the attempt has ended. A computation that is
   /// under way is reported all the same, but its result is not used. A push may still be applied.
   virtual void drop(const part_attempt& which) = 0;
-  /// Says a line to a person.
+  /// Says a line to a person. First part only.
   virtual void say(const std::string& line) = 0;
 };
 

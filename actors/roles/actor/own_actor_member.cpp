@@ -146,10 +146,6 @@ struct body_shell : inner_shell {
     is_over = true;
     self->send(owner, why);
   }
-  void say(const std::string& line) override {
-    if (options.ports.log)
-      options.ports.log(log_level::info, line);
-  }
 
   void take(const inner_answer& answer) {
     run([&] {

@@ -24,22 +24,18 @@ struct line_shell_state : line_shell {
     self = owner;
     options = std::move(how);
     try {
-      line = options.make(*this, options.ports.get());
+      line = options.make(*this, *options.ports);
     } catch (...) {
       failed = exception_failure();
     }
-    if (options.ports)
-      self->send(self, deliver_atom_v); // Events may have come before the ports were bound.
+    self->send(self, deliver_atom_v); // Events may have come before the ports were bound.
   }
 
   void compute(const gradient_task& task) {
     asker = caf::actor_cast<gradient_receiver>(self->current_sender());
     if (line)
       return line->compute(task);
-    gradient_outcome outcome;
-    outcome.number = task.number;
-    outcome.failed = failed;
-    done(std::move(outcome));
+    done(failed_outcome(task.number, *failed));
   }
 
   void drop(const dropped_task& task) {
@@ -54,7 +50,7 @@ struct line_shell_state : line_shell {
   }
 
   void deliver() {
-    if (options.ports && line)
+    if (line)
       guarded([this] { options.ports->deliver(events_between_runs); });
   }
 
@@ -81,10 +77,7 @@ struct line_shell_state : line_shell {
       self->send(self, step_atom_v);
   }
   void done(gradient_outcome what) override { self->send(asker, std::move(what)); }
-  void fail(const failure& why) override {
-    if (options.ports)
-      options.ports->stop_with(why); // Without ports, an outcome has said it.
-  }
+  void fail(const failure& why) override { options.ports->stop_with(why); }
   void say(const std::string& text) override {
     if (options.log)
       options.log(log_level::info, text);

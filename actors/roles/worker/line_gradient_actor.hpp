@@ -14,12 +14,12 @@
 namespace troupe {
 
 /// Makes the first part of a line, and connects its ports with the room, on the thread that uses
-/// it. The room is null if the line has no other part. May throw.
-using line_maker = std::function<std::unique_ptr<line_part>(line_shell&, port_room*)>;
+/// it. May throw.
+using line_maker = std::function<std::unique_ptr<line_part>(line_shell&, port_room&)>;
 
 struct line_gradient_options {
   line_maker make;
-  std::shared_ptr<port_room> ports{};
+  std::shared_ptr<port_room> ports;
   /// Returns the time of the next computation in virtual time. May be null.
   std::function<std::chrono::nanoseconds()> slowness{};
   log_sink log{};

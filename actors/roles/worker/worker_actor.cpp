@@ -195,7 +195,7 @@ struct worker_shell {
       const auto step = steps->next_pull();
       if (!step)
         break;
-      if (begins_alone && lacks_frozen(options.job, *held, options.tables))
+      if (begins_alone && lacks_frozen(options.job, *held))
         first_pull = step->number; // Pulls ahead need not bring the frozen tables too.
       prepare({}, *step);
     }
@@ -298,7 +298,7 @@ struct worker_shell {
     if (options.delta_pulls)
       held = *whole;
     else if (has_frozen)
-      held = frozen_cache(options.job, **whole, options.tables);
+      held = frozen_cache(options.job, **whole);
     std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // Not copied, as no code writes to them.
       all[x.where.table.value] = x.values;

@@ -96,12 +96,11 @@ TEST_CASE("a_job_without_frozen_tables_lacks_none") {
 }
 
 TEST_CASE("a_client_of_some_tables_holds_these_alone") {
-  const auto job = half_frozen();
+  const auto job = routed_job();
   const std::vector<table_id> last{{1}};
   buffer_pool pool;
   const auto empty = empty_cache(job, last);
   CHECK(empty->ranges == std::vector<range>{{{1}, 0, 3}});
-  CHECK_FALSE(lacks_frozen(job, *empty, last)); // The frozen table is another part's.
   pull_request some;
   some.ranges = empty->ranges;
   const auto held = hold(job, *empty, answer_to(some, 2), pool);
@@ -109,13 +108,6 @@ TEST_CASE("a_client_of_some_tables_holds_these_alone") {
   CHECK((*held)->tables[0] == nullptr);
   CHECK((*held)->tables[1].get()[2] == 2);
   CHECK_FALSE(hold(job, *empty, whole_answer(job), pool)); // The other table was not asked for.
-
-  const std::vector<table_id> first{{0}};
-  CHECK(lacks_frozen(job, *empty_cache(job, first), first));
-  some.ranges = empty_cache(job, first)->ranges;
-  const auto frozen = hold(job, *empty_cache(job, first), answer_to(some, 2), pool);
-  REQUIRE(frozen);
-  CHECK(frozen_cache(job, **frozen, first)->ranges.empty());
 }
 
 TEST_CASE("local_steps_read_frozen_tables_where_they_are") {

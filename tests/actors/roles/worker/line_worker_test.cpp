@@ -120,10 +120,10 @@ struct fixture : actor_fixture {
       of_line.ports = room;
       of_line.slowness = slowness();
       of_line.log = [this](log_level, const std::string& text) { said.push_back(text); };
-      of_line.make = [this](line_shell& shell, port_room* ports) {
+      of_line.make = [this](line_shell& shell, port_room& ports) {
         auto made = std::make_unique<line_part>(options_of(0, worker_id_), makers[0], shell);
-        ports->bind(0, made->below()->to_below);
-        ports->bind(1, made->below()->from_below);
+        ports.bind(0, made->below()->to_below);
+        ports.bind(1, made->below()->from_below);
         return made;
       };
       return spawn_line_gradient_actor(in, std::move(of_line), where);
