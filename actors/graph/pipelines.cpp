@@ -185,6 +185,12 @@ result<void> check_pipeline(const plan& what) {
       fmt::format("--{}: {} is a pipeline, whose parcels a replay does not have: leave "
                   "the option out",
                   what.options.record_directory ? "record" : "replay", what.workers_name));
+  const auto& schedule = what.pipeline->micro.schedule;
+  if (schedule.order == micro_order::fill_drain && schedule.ahead != micro_schedule{}.ahead)
+    return refuse_pipeline(
+      fmt::format("--pipeline-ahead: {} has the order fill-drain, in which no part is ahead: use "
+                  "--pipeline-order 1f1b, or leave it out",
+                  what.workers_name));
   if (what.pipeline->micro.count > what.job.batch_samples)
     return refuse_pipeline(
       fmt::format("--micro-batches: {} cuts a batch of {} samples into {}: use --batch "

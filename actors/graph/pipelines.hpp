@@ -38,9 +38,9 @@ struct planned_pipeline {
 /// unknown).
 result<void> take_pipeline(const graph& described, plan& made);
 /// Returns the names by which options call the processes of the pipeline, such as "line:2" for
-/// "actor 1"; without a pipeline none.
+/// "actor 1". Returns an empty map without a pipeline.
 std::map<std::string, std::string> names_in_options(const plan& what);
-/// Checks it against the tables, the path and the way to run. Errors: invalid_argument.
+/// Checks the pipeline against the tables, the path and the way to run. Errors: invalid_argument.
 result<void> check_pipeline(const plan& what);
 
 } // namespace troupe

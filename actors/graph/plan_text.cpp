@@ -137,14 +137,14 @@ std::string text_of_actors(const planned_actors& node) {
   return fmt::format("actors x{}", node.what.count);
 }
 
-/// Returns a line for each part of the pipeline: its tables, and the most inputs that it keeps.
+/// Returns a line for each part of the pipeline: its tables, and the most inputs that it holds.
 std::string text_of_parts(const plan& what) {
   std::string text;
   for (std::uint32_t part = 0; what.pipeline && part < what.pipeline->count(); ++part)
     text +=
-      fmt::format("{:<{}} {}; keeps at most {} of {} micro-batches\n", fmt::format("part {}", part),
+      fmt::format("{:<{}} {}; holds at most {} of {} micro-batches\n", fmt::format("part {}", part),
                   node_name_max, fmt::join(what.pipeline->parts[part].tables, ", "),
-                  what.pipeline->micro.schedule.kept_max(part, what.pipeline->count(),
+                  what.pipeline->micro.schedule.held_max(part, what.pipeline->count(),
                                                          what.pipeline->micro.count),
                   what.pipeline->micro.count);
   return text;

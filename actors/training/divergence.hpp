@@ -12,6 +12,8 @@ public:
     in_row_ = is_finite ? 0 : in_row_ + 1;
     return in_row_ >= in_row_max;
   }
+  /// Returns whether one gradient more was not finite.
+  bool is_beyond() const { return in_row_ > in_row_max; }
   static std::string text() {
     return "training diverged: " + std::to_string(in_row_max)
            + " gradients in a row are not finite; a smaller --lr may help";

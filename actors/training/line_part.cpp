@@ -29,7 +29,7 @@ const char* text_of_non_finite(float x) { return std::isnan(x) ? "NaN" : "infini
 
 std::unique_ptr<part> made_part(const line_part_options& options, const part_maker& make) {
   const auto name = fmt::format("part {}", options.part);
-  return titled(name, [&] {
+  return titled(options.name(), [&] {
     const user_call here{{name, {}, options.whose}};
     auto made = make();
     if (!made)
@@ -39,6 +39,10 @@ std::unique_ptr<part> made_part(const line_part_options& options, const part_mak
 }
 
 } // namespace
+
+std::string line_part_options::name() const {
+  return whose.empty() ? fmt::format("part {}", part) : fmt::format("{}'s part {}", whose, part);
+}
 
 line_part::line_part(line_part_options options, const part_maker& make, line_shell& shell)
     : options_(std::move(options)), name_(fmt::format("part {}", options_.part)), shell_(shell),
@@ -186,9 +190,10 @@ void line_part::done(double loss) {
     return;
   gradient_outcome outcome;
   outcome.number = tasks_.front().number;
-  outcome.finite = sums_are_finite();
-  if (has_diverged())
+  check_sums();
+  if (stops_as_diverged())
     return;
+  outcome.finite = open_->is_finite;
   outcome.pieces = pieces();
   outcome.loss = loss;
   outcome.samples = open_->whole.samples.size();
@@ -227,9 +232,8 @@ void line_part::pull(const part_attempt& of, const part_step& step) {
 void line_part::push(const part_attempt& of, const part_step& step) {
   if (broken_)
     return;
-  const bool is_counted = open_->is_finite.has_value(); // The push before was not answered.
-  sums_are_finite();
-  if (!is_counted && has_diverged())
+  check_sums();
+  if (stops_as_diverged())
     return;
   auto under = header(of, step);
   under.is_partial = true;
@@ -345,7 +349,7 @@ void line_part::say(const std::string& line) { shell_.say(line); }
 void line_part::stop(const failure& why) {
   if (broken_)
     return;
-  broken_ = failure{why.code, fmt::format("{}: {}", name_, why.text)};
+  broken_ = failure{why.code, fmt::format("{}: {}", options_.name(), why.text)};
   open_.reset();
   for (const auto& each : std::exchange(tasks_, {}))
     shell_.done(failed_outcome(each.number, *broken_));
@@ -385,7 +389,7 @@ result<void> line_part::forward(std::uint32_t micro) {
       fmt::format("its output has a width of {}, and had one of {} before", out.width(), width));
   width = out.width();
   auto values = out.take();
-  if (auto fine = check_floats(values, work, "forward", "its output", {in, {}}); !fine)
+  if (auto fine = check_written(values, "forward", "its output", &work, {in, {}}); !fine)
     return fine;
   made_ = tensor{std::move(values)};
   return {};
@@ -416,10 +420,13 @@ result<double> line_part::backward(std::uint32_t micro) {
     return exception_failure();
   }
   const floats_in inputs{in, out_gradient};
-  if (auto fine = check_gradients(spans, inputs); !fine)
-    return fine.error();
-  if (auto fine = check_floats(in_gradient, work, "backward", "the gradient of its input", inputs);
-      !fine)
+  for (std::size_t own = 0; own < spans.size(); ++own) {
+    const auto name = "the gradient of its table " + quote(table(own).name);
+    if (auto fine = check_written(spans[own], "backward", name, nullptr, inputs); !fine)
+      return fine.error();
+  }
+  const auto* const name = "the gradient of its input";
+  if (auto fine = check_written(in_gradient, "backward", name, &work, inputs); !fine)
     return fine.error();
   add(micro, std::move(gradients));
   if (micro + 1 == work.count && options_.change)
@@ -431,36 +438,21 @@ result<double> line_part::backward(std::uint32_t micro) {
   return loss * open_->cut[micro].weight;
 }
 
-/// Checks gradients that the program wrote. Errors: invalid_argument, as of check_floats().
-result<void> line_part::check_gradients(const std::vector<std::span<float>>& gradients,
-                                        const floats_in& inputs) {
-  for (std::size_t own = 0; own < gradients.size(); ++own) {
-    const auto& one = gradients[own];
-    const auto bad = kernels::first_non_finite(one);
-    if (bad == one.size())
-      continue;
-    const auto name = quote(table(own).name);
-    if (const auto lacks = first_unwritten(one); lacks < one.size())
-      return wrong(
-        fmt::format("it wrote no element {} of the gradient of its table {}", lacks, name));
-    blame(inputs, fmt::format("backward() wrote {} to the gradient of {}",
-                              text_of_non_finite(one[bad]), name));
-  }
-  return {};
-}
-
-/// Checks f32[samples, width] that the program wrote. Errors: invalid_argument (it did not write an
+/// Checks an array that the program wrote. `work`: its floats are [samples, width] of this
+/// micro-batch; null: they are those of a table. Errors: invalid_argument (it did not write an
 /// element, which is a NaN then).
-result<void> line_part::check_floats(std::span<const float> written, const micro_batch& work,
-                                     const char* call, const char* name, const floats_in& inputs) {
+result<void> line_part::check_written(std::span<const float> written, const char* call,
+                                      const std::string& name, const micro_batch* work,
+                                      const floats_in& inputs) {
   const auto bad = kernels::first_non_finite(written);
   if (bad == written.size())
     return {};
   if (const auto lacks = first_unwritten(written); lacks < written.size())
     return wrong(fmt::format("it wrote no element {} of {}", lacks, name));
-  const auto sample = work.samples[bad * work.samples.size() / written.size()];
-  blame(inputs, fmt::format("{}() wrote {} to {}, sample {}", call,
-                            text_of_non_finite(written[bad]), name, sample));
+  auto what = fmt::format("{}() wrote {} to {}", call, text_of_non_finite(written[bad]), name);
+  if (work)
+    what += fmt::format(", sample {}", work->samples[bad * work->samples.size() / written.size()]);
+  blame(inputs, what);
   return {};
 }
 
@@ -500,34 +492,35 @@ result<void> line_part::change_sums() {
   return {};
 }
 
-bool line_part::sums_are_finite() {
-  if (open_->is_finite)
-    return *open_->is_finite;
-  open_->is_finite = true;
-  for (std::size_t own = 0; own < open_->sums.size() && *open_->is_finite; ++own) {
+void line_part::check_sums() {
+  for (std::size_t own = 0; own < open_->sums.size() && open_->is_finite; ++own) {
     if (are_finite({open_->sums[own].get(), table(own).size()}))
       continue;
     open_->is_finite = false;
     if (open_->blamed.empty() && !open_->is_spoilt)
       open_->blamed = "the sum of gradients of " + quote(table(own).name) + " is not finite";
   }
-  return *open_->is_finite;
 }
 
-/// Counts the batch, whose sums are checked. Returns true if it ends the job: it is the last one of
-/// too many in a row that are not finite, and this part made it so. Another part ends the job else.
-bool line_part::has_diverged() {
+/// Counts the batch, whose sums are checked. Stops the job if this is the 20th batch in a row that
+/// is not finite, and this part made the value. If the part that made it has not stopped the job,
+/// since it began anew meanwhile, this part does so after one batch more. Returns whether it stops.
+bool line_part::stops_as_diverged() {
+  if (std::exchange(counted_, open_->whole.id) == open_->whole.id)
+    return false; // The batch has begun anew.
   const auto& blamed = open_->blamed;
-  if (!diverging_.after(*open_->is_finite && blamed.empty()) || blamed.empty())
+  const bool is_finite = open_->is_finite && blamed.empty();
+  if (!diverging_.after(is_finite) || (blamed.empty() && !diverging_.is_beyond()))
     return false;
-  stop({errc::job_failed, divergence::text() + " (" + blamed + ")"});
+  const auto& cause = blamed.empty() ? "another part made the values" : blamed;
+  stop({errc::job_failed, fmt::format("{} ({})", divergence::text(), cause)});
   return true;
 }
 
 /// Returns the sums; none if they are not finite, so that the batch changes no values of this part.
 std::vector<piece> line_part::pieces() const {
   std::vector<piece> all;
-  if (open_->is_finite == false)
+  if (!open_->is_finite)
     return all;
   for (std::size_t own = 0; own < open_->sums.size(); ++own)
     all.push_back({{options_.tables[own], 0, table(own).size()}, open_->sums[own]});

@@ -39,11 +39,14 @@ struct line_part_options {
   micro_schedule schedule = {};
   worker_id worker = {};         ///< Of the line.
   std::uint64_t incarnation = 0; ///< Of this part's process; of the worker in the first part.
-  std::string whose = {};        ///< Names its process in lines about calls, "line:1".
+  std::string whose = {};        ///< Names its process, "line:1"; empty: nothing does.
   node_notes notes = {};         ///< Taken by the program's part. They must outlive this object.
   /// Changes the sums of the own tables for a batch before they are pushed; null: nothing does. May
   /// throw.
   std::function<void(const batch&, mutable_tensors)> change = {};
+
+  /// Returns the part's name in lines, "line:1's part 1".
+  std::string name() const;
 };
 
 /// Serves a line_part. Called within calls of the line_part, and must not call it.
@@ -128,8 +131,8 @@ private:
     std::uint64_t base_version = 0;
     std::map<std::uint32_t, tensor> inputs = {}, gradients = {}; ///< By micro-batch.
     std::vector<std::shared_ptr<float>> sums = {};               ///< Of the own tables.
-    std::optional<bool> is_finite = {}; ///< Of the sums, once all are added.
-    bool is_spoilt = false;             ///< A neighbour sent NaN or infinity.
+    bool is_finite = true;   ///< Of the sums, once check_sums() has looked at them.
+    bool is_spoilt = false;  ///< A neighbour sent NaN or infinity.
     std::string blamed = {}; ///< The first array that this part made not finite; empty: none.
   };
   struct computation {
@@ -171,15 +174,14 @@ private:
   void begin_computation(std::uint32_t micro, bool is_forward);
   result<void> forward(std::uint32_t micro);
   result<double> backward(std::uint32_t micro);
-  result<void> check_gradients(const std::vector<std::span<float>>& gradients,
-                               const floats_in& inputs);
-  result<void> check_floats(std::span<const float> written, const micro_batch& work,
-                            const char* call, const char* name, const floats_in& inputs);
+  result<void> check_written(std::span<const float> written, const char* call,
+                             const std::string& name, const micro_batch* work,
+                             const floats_in& inputs);
   void blame(const floats_in& inputs, const std::string& what);
   result<void> change_sums();
   void add(std::uint32_t micro, std::vector<std::shared_ptr<float>> gradients);
-  bool sums_are_finite();
-  bool has_diverged();
+  void check_sums();
+  bool stops_as_diverged();
   std::vector<piece> pieces() const;
   micro_batch work_of(std::uint32_t micro) const;
   void ask(const question& about, request what);
@@ -213,7 +215,8 @@ private:
   tensor in_hand_; ///< The floats of the word that is heard.
   tensor made_;    ///< The floats that the last computation yielded.
   divergence diverging_;
-  std::optional<failure> broken_; ///< Why this part does nothing any more.
+  std::optional<batch_id> counted_; ///< The newest batch that `diverging_` has counted.
+  std::optional<failure> broken_;   ///< Why this part does nothing any more.
 };
 
 } // namespace troupe

@@ -62,8 +62,10 @@ public:
   /// d/d(output), empty in the last part. The last part returns the mean loss of the micro-batch;
   /// from other parts the result is not used.
   /// Called after forward() of the micro-batch, with the same values. Calls for other micro-batches
-  /// may come in between. A death or a lost lease may end a batch early. It begins anew then, or
-  /// another one does, and forward() comes again without backward().
+  /// may come in between. A death or a lost lease may end a batch early. Then forward() comes again
+  /// without backward(), for this batch or another one.
+  /// The output and all gradients are to be finite: too many batches with NaN or infinity in a row
+  /// end the job.
   virtual double backward(const micro_batch& micro, const_tensors values, std::span<const float> in,
                           std::span<const float> out_gradient, mutable_tensors gradients,
                           std::span<float> in_gradient) = 0;

@@ -246,6 +246,8 @@ void check_together(const CLI::App& words, options& given) {
     throw CLI::RequiresError("--network", "--workers or --parts");
   if (!has_parts)
     return;
+  if (given.line.schedule.order == micro_order::fill_drain && words.count("--pipeline-ahead") > 0)
+    throw CLI::ValidationError("--pipeline-ahead: fill-drain has no part that is ahead");
   given.line.network_per_second = has_network ? given.needs.network_per_second : 0;
   if (const auto fits = planning::check(given.line); !fits)
     throw CLI::ValidationError(fits.error().text);

@@ -14,6 +14,7 @@ BAD_INPUT = [
     ("--parts 1", 2, "line has 1 part, and a pipeline has 2 to 64"),
     ("--parts 4", 2, "--parts: mlp:64,32 has 3 layers, so it has 2 to 3 parts"),
     ("--micro-batches 0", 2, "--micro-batches"),
+    ("--pipeline-order fill-drain --pipeline-ahead 1", 2, "--pipeline-ahead: line has the order"),
     ("--micro-batches 300", 2, "line cuts a batch of 256 samples into 300: use --batch 300"),
     ("--pipeline-order gpipe", 2, "--pipeline-order"),
     ("--clip-norm 1", 2, "table 'w1' clips by norm, which is that of all parts: use --clip-value"),
@@ -48,10 +49,15 @@ class Pipeline(cluster.ClusterTest):
         """One line gives the same bytes in each order, number of parts and way to run."""
         first = self.export_of("whole")
         for name, options in (("fill", ("--pipeline-order", "fill-drain")),
+                              ("behind", ("--pipeline-ahead", 0)),
                               ("three", ("--parts", 3)), ("threads", ("--threads",)),
                               ("virtual", ("--simulate",))):
             with self.subTest(name):
                 self.assertEqual(self.export_of(name, *options), first)
+        # With 16 micro-batches both bounds of 1f1b are below their number.
+        many = ("--threads", "--parts", 3, "--micro-batches", 16)
+        self.assertEqual(self.export_of("many", *many, "--pipeline-ahead", 0),
+                         self.export_of("more", *many))
 
     def test_report(self):
         """Pushes and bytes of all parts are in the report."""

@@ -257,8 +257,9 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   own_actor_options how{.self = what.self(), .job = what.job, .host = machine_name()};
   how.ports = lanes_of(what.self(), in.graph->workers_name, in);
   how.notes = path.notes;
-  how.make = [options = options_of_part(what, in, part, path.notes),
-              make = planned.parts[part].make,
+  auto options = options_of_part(what, in, part, path.notes);
+  how.name = options.name();
+  how.make = [options = std::move(options), make = planned.parts[part].make,
               index = planned.line_of(what.self()) * planned.count() + part,
               count = planned.lines * planned.count()](port_room& room) {
     auto own = std::make_unique<line_actor>(options, make);
@@ -268,7 +269,6 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   };
   how.works = in.works;
   how.traffic = in.traffic;
-  how.name = fmt::format("{}'s part {}", what.node, part);
   how.slowness = times_of_part(planned, in, {});
   how.own_thread = !in.simulated;
   made.members.push_back(

@@ -244,8 +244,8 @@ struct workers {
 /// How the parts of a line compute a batch.
 struct micro_batching {
   std::uint32_t count = 4; ///< Micro-batches of a batch, 1 .. 1000.
-  /// Which computation comes first, and with 1f1b how many micro-batches more a part keeps for each
-  /// link below it, 0 .. 1000.
+  /// Says which computation comes first. More ahead (0 .. 1000) keeps slow links busy, and needs
+  /// more memory.
   micro_schedule schedule = {};
 };
 

@@ -130,7 +130,7 @@ rows traffic() {
     {"--pipeline-order",
      text(at(&micro_batching::schedule, &micro_schedule::order), parse_micro_order),
      "Pipelines: fill-drain: all micro-batches forward, then all backward; 1f1b: backward as soon "
-     "as it can, which holds fewer of them in memory",
+     "as it can, which bounds how many of them are in memory",
      "micro_schedule::order"},
     {"--pipeline-ahead", number(at(&micro_batching::schedule, &micro_schedule::ahead), 0, 1000),
      "Pipelines, 1f1b: micro-batches that a part computes ahead for each link below it, so that "

@@ -26,7 +26,7 @@ struct process_progress {
   std::uint64_t rss_bytes = 0;   ///< Peak resident memory.
   bool is_coordinator = false;
   std::string node = {};            ///< The node of the graph; empty: it has none.
-  std::string name_in_options = {}; ///< "line:2"; empty: its role and number.
+  std::string name_in_options = {}; ///< "line:2"; only of a pipeline's processes.
 
   bool operator==(const process_progress&) const = default;
 };
@@ -55,8 +55,8 @@ std::vector<measure> figures_of(const evaluation& found);
 /// Returns "rmse 0.9384".
 std::string text_of(const measure& what);
 
-/// Returns "server 3" for "server-3", and one name for all coordinators; with another name in
-/// options "actor 1 (line:2)".
+/// Returns "server 3" for "server-3", and one name for all coordinators. A process of a pipeline
+/// has both names: "actor 1 (line:2)".
 std::string spoken_name(const process_progress& process);
 
 /// Returns the members that are away, in the order of the snapshot; if there are none, the members

@@ -282,8 +282,12 @@ void run_statistics::note_loss(time_point now) {
 }
 
 /// Updates the longest pause at each status. It is exact to 100 ms, the time between two of them.
+/// Pushes of later parts do not end a pause: their line may begin the same batch again and again.
 void run_statistics::note_pause(job_phase phase, time_point now) {
-  const auto count = total(&worker_counters::pushes_acknowledged);
+  std::uint64_t count = 0;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::worker)
+      count += x.worker.total(&worker_counters::pushes_acknowledged);
   if (phase != job_phase::training)
     acknowledged_at_.reset();
   if (phase != job_phase::training || std::exchange(acknowledged_, count) == count)
@@ -299,7 +303,7 @@ void run_statistics::note_rate(time_point now) {
     sample.process_bytes[process_of(member)] += x.activity();
     if (member.role == role::worker)
       sample.bytes += x.activity();
-    else if (member.role == role::actor) // The worker at the other end has counted its parcels.
+    else if (member.role == role::actor) // Parcels between actors do not count.
       sample.bytes += x.worker.total(&worker_counters::bytes_sent)
                       + x.worker.total(&worker_counters::bytes_received);
   }
@@ -475,16 +479,15 @@ void run_statistics::put_sums(json& all) const {
     all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&server_counters::waiting_pulls);
   const std::uint64_t chains = std::max(1u, job_.shard_count());
-  all["pushes"] = {
-    {"sent", total(&worker_counters::pushes_sent)},
-    {"acknowledged", total(&worker_counters::pushes_acknowledged)},
-    {"applied", sync_without_servers_.empty() && !job_.gossip
-                  ? divided(total(&server_counters::applied), chains)
-                  : json(batches_done_ - batches_before_)},
-    {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
-    {"refused",
-     divided(total(&worker_counters::pushes_refused) * chains + total(&server_counters::refused),
-             chains)}};
+  all["pushes"] = {{"sent", total(&worker_counters::pushes_sent)},
+                   {"acknowledged", total(&worker_counters::pushes_acknowledged)},
+                   {"applied", sync_without_servers_.empty() && !job_.gossip
+                                 ? divided(total(&server_counters::applied), chains)
+                                 : json(batches_done_ - batches_before_)},
+                   {"duplicates_dropped", divided(total(&server_counters::duplicates), chains)},
+                   {"refused", divided(total(&worker_counters::pushes_refused) * chains
+                                         + total(&server_counters::refused),
+                                       chains)}};
   all["bytes"] = {{"sent", total(&worker_counters::bytes_sent)},
                   {"received", total(&worker_counters::bytes_received)}};
   all["wire_bytes"] = {{"sent", total(&worker_counters::wire_bytes_sent)},

@@ -33,4 +33,9 @@ std::uint32_t micro_schedule::kept_max(std::uint32_t part, std::uint32_t parts,
     std::min<std::uint64_t>(micros, 1 + links_below * (1 + std::uint64_t{ahead})));
 }
 
+std::uint32_t micro_schedule::held_max(std::uint32_t part, std::uint32_t parts,
+                                       std::uint32_t micros) const {
+  return kept_max(part == 0 ? 0 : part - 1, parts, micros);
+}
+
 } // namespace troupe

@@ -102,8 +102,8 @@ struct part_setup {
 
 /// The pause before a failed pull or push is tried again.
 constexpr std::chrono::milliseconds part_retry_pause{100};
-/// Returns whether a later part tries a pull or a push again after this error; else the job ends. A
-/// worker that has been replaced or has dropped the batch ends the attempt: it begins another one.
+/// Returns whether a later part tries a pull or a push again after this error; else the job ends.
+/// If the worker has been replaced or has dropped the batch, its next `begin` ends the attempt.
 bool is_tried_again(errc code);
 
 /// Micro-batches are computed forward in their order, and backward in their order. `micro_order`

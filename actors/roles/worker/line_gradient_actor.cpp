@@ -34,7 +34,7 @@ struct line_shell_state : line_shell {
   void compute(const gradient_task& task) {
     asker = caf::actor_cast<gradient_receiver>(self->current_sender());
     if (line)
-      return line->compute(task);
+      return guarded([&] { line->compute(task); });
     done(failed_outcome(task.number, *failed));
   }
 

@@ -125,13 +125,13 @@ TEST_CASE("processes of a pipeline have the names that options give them") {
 TEST_CASE("a graph of a pipeline is printed with its parts") {
   program_of_parts some;
   some.options.workers.count = 1;
-  some.options.micro = {8, {micro_order::fill_drain, 0}};
+  some.options.micro = {8, {.order = micro_order::fill_drain}};
   const auto made = some.lowered();
   REQUIRE_MESSAGE(made, made.error().text);
   CHECK(to_text(*made).starts_with(
     "line       pipeline of 2 parts x1, fill-drain, 8 micro-batches  => model\n"
-    "part 0     w1; keeps at most 8 of 8 micro-batches\n"
-    "part 1     w3, w2; keeps at most 8 of 8 micro-batches\n"
+    "part 0     w1; holds at most 8 of 8 micro-batches\n"
+    "part 1     w3, w2; holds at most 8 of 8 micro-batches\n"
     "model "));
   const auto picture = to_dot(*made);
   CHECK(picture.find("line.1") == std::string::npos);
@@ -192,12 +192,17 @@ TEST_CASE("tables of a pipeline are dense, learn, and do not go by clocks") {
            "--clip-value");
 }
 
-TEST_CASE("a pipeline refuses records, reducers and too many micro-batches") {
+TEST_CASE("a pipeline refuses records, reducers and micro-batches that do not fit") {
   CHECK(rejection_of([](auto& x) { x.options.record_directory = "r"; })
         == "--record: line is a pipeline, whose parcels a replay does not have: leave the option "
            "out");
   CHECK(rejection_of([](auto& x) { x.path = {reduce{}}; })
         == "line is a pipeline, each line of which pushes by itself: leave the reducer out");
+  CHECK(rejection_of([](auto& x) {
+          x.options.micro.schedule = {micro_order::fill_drain, 1};
+        })
+        == "--pipeline-ahead: line has the order fill-drain, in which no part is ahead: use "
+           "--pipeline-order 1f1b, or leave it out");
   CHECK(rejection_of([](auto& x) { x.options.micro.count = 65; })
         == "--micro-batches: line cuts a batch of 64 samples into 65: use --batch 65 or more");
 }

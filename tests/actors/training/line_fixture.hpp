@@ -255,9 +255,9 @@ public:
 
   /// `micros_of_last`: micro-batches of the last part, if they differ.
   whole_line(std::uint32_t parts, std::uint32_t micros, micro_order order, makers make = {},
-             std::uint32_t micros_of_last = 0)
+             std::uint32_t micros_of_last = 0, std::uint32_t ahead = 0)
       : job(line_job(parts)), micros_(micros),
-        micros_of_last_(micros_of_last == 0 ? micros : micros_of_last), order_(order),
+        micros_of_last_(micros_of_last == 0 ? micros : micros_of_last), schedule_{order, ahead},
         make_(std::move(make)), members(parts), lanes_(parts) {
     if (!make_)
       make_ = [parts](std::uint32_t number) -> part_maker {
@@ -278,7 +278,7 @@ public:
     how.part = number;
     how.parts = static_cast<std::uint32_t>(members.size());
     how.micros = number + 1 == how.parts ? micros_of_last_ : micros_;
-    how.schedule = {order_, 0};
+    how.schedule = schedule_;
     how.worker = {4};
     how.incarnation = number == 0 ? ++workers_ : ++incarnations_;
     how.whose = "line:" + std::to_string(number);
@@ -396,7 +396,7 @@ public:
 
 private:
   std::uint32_t micros_, micros_of_last_;
-  micro_order order_;
+  micro_schedule schedule_;
   makers make_;
   std::uint64_t workers_ = 9, incarnations_ = 20;
 

@@ -107,21 +107,31 @@ std::vector<failure> failures_of(std::uint32_t which, forward_script forward,
   return line.failures();
 }
 
-std::vector<failure> diverged(const std::string& part, const std::string& cause) {
-  return {{errc::job_failed, part + ": " + divergence::text() + " (" + cause + ")"}};
+/// Puts "line:1's " before "part 1".
+std::string full_name(const std::string& part) {
+  return "line:" + part.substr(std::string{"part "}.size(), 1) + "'s " + part;
 }
 
-std::vector<failure> wrong(const std::string& text) { return {{errc::invalid_argument, text}}; }
+std::vector<failure> diverged(const std::string& part, const std::string& cause) {
+  return {{errc::job_failed, full_name(part) + ": " + divergence::text() + " (" + cause + ")"}};
+}
+
+std::vector<failure> wrong(const std::string& text) {
+  return {{errc::invalid_argument, full_name(text)}};
+}
 
 } // namespace
 
 TEST_CASE("a line has the gradients of the whole, to the byte, with each order and each cut") {
   for (const std::uint32_t parts : {1, 2, 3})
-    for (const auto order : orders)
+    for (const micro_schedule schedule : {micro_schedule{micro_order::fill_drain, 0},
+                                          {micro_order::one_f_one_b, 0},
+                                          {micro_order::one_f_one_b, 1},
+                                          {micro_order::one_f_one_b, 2}})
       for (const std::uint32_t micros : {1, 2, 3, 8}) {
         CAPTURE(parts);
         CAPTURE(micros);
-        whole_line line{parts, micros, order};
+        whole_line line{parts, micros, schedule.order, {}, 0, schedule.ahead};
         for (std::uint64_t batch = 0; batch < 4; ++batch) { // Batch 2 has one sample.
           line.compute(batch + 1, {batch});
           line.run();
@@ -455,7 +465,8 @@ TEST_CASE("a part whose gradient is not finite changes no values, and too many e
     CHECK(each.finite);
   for (const auto& each : line.pushes)
     CHECK(each.pieces.empty() == (each.tables == line_tables(1)));
-  CHECK(line.failures() == diverged("part 1", "backward() wrote infinity to the gradient of 'b1'"));
+  CHECK(line.failures()
+        == diverged("part 1", "backward() wrote infinity to the gradient of its table 'b1'"));
 }
 
 TEST_CASE("the part that makes a value not finite ends the job, and its neighbours do not") {

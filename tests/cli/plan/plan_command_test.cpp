@@ -223,6 +223,9 @@ TEST_CASE("plan: a pipeline that cannot be predicted gives one line") {
            "--network: a link is too slow for --activations");
   CHECK_EQ(with({"--micro-batches", "2", "--pipeline-order", "gpipe"}),
            "--pipeline-order: 'gpipe' is no order of micro-batches: use fill-drain or 1f1b");
+  CHECK_EQ(
+    with({"--micro-batches", "2", "--pipeline-order", "fill-drain", "--pipeline-ahead", "1"}),
+    "--pipeline-ahead: fill-drain has no part that is ahead");
   CHECK_EQ(with({"--micro-batches", "2", "--topology", "dgx-2"}), "--topology excludes --parts");
   CHECK_EQ(with({"--micro-batches", "2", "--workers", "2"}), "--workers excludes --parts");
   CHECK_EQ(with({"--micro-batches", "2", "--bytes", "1MB"}), "--bytes excludes --parts");

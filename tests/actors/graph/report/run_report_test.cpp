@@ -473,7 +473,7 @@ TEST_CASE("run_statistics counts values where there are no links") {
   CHECK(run.snapshot(1s).bytes_per_second == doctest::Approx(3000));
 }
 
-TEST_CASE("run_statistics counts later parts of lines as workers, and their parcels once") {
+TEST_CASE("run_statistics counts later parts of lines as workers, without their parcels") {
   run_statistics run{small_job()};
   const auto part = [](std::uint64_t incarnation, std::uint64_t pushes, std::uint64_t wire) {
     auto x = actor(0, incarnation, {{"line.to_above", 1, 1'000'000 * pushes, 0, 0}});

@@ -229,6 +229,8 @@ TEST_CASE("a part computes micro-batches ahead for each link below it") {
     CHECK(one.kept_max(2, 4, 9999) == 2 + ahead);
     CHECK(one.kept_max(3, 4, 9999) == 1); // The last one goes back at once.
     CHECK(one.kept_max(0, 4, 3) == 3);
+    CHECK(one.held_max(0, 4, 9999) == 4 + 3 * ahead);
+    CHECK(one.held_max(3, 4, 9999) == 2 + ahead); // Part 2 keeps so many.
     CHECK(micro_schedule{micro_order::fill_drain, ahead}.kept_max(3, 4, 9) == 9);
   }
 }
