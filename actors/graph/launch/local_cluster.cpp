@@ -9,9 +9,14 @@
 #include "caf/scoped_actor.hpp"
 #include "caf/send.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <mutex>
+#include <thread>
 
 namespace troupe {
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -54,6 +59,16 @@ private:
   std::vector<server_handle> servers_;
 };
 
+/// Waits until all but `remaining` of the threads that belong to actors have ended. A delayed
+/// message keeps its receiver, and the receiver its thread. The actor system would stop its clock,
+/// which delivers such messages, and then wait for these threads for ever.
+void end_threads(caf::actor_system& system, std::size_t remaining) {
+  while (system.detached_actors() > remaining) {
+    system.clock().cancel_all();
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 } // namespace
 
 // start() plays the members of each role that launchers start.
@@ -66,6 +81,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const plan
   const auto servers = std::make_shared<server_list>();
   local_cluster made;
   made.simulation_ = simulated;
+  made.threads_before_ = system.detached_actors();
   surroundings around{.system = system,
                       .graph = &what,
                       .functions = what.functions,
@@ -137,6 +153,8 @@ local_cluster::~local_cluster() {
   caf::scoped_actor self{actors_.front()->home_system()};
   for (const auto& x : actors_)
     self->wait_for(x);
+  if (!simulation_)
+    end_threads(actors_.front()->home_system(), threads_before_);
 }
 
 coordinator_connector local_cluster::coordinator() const {

@@ -37,6 +37,7 @@ private:
   played take(played member);
 
   simulation* simulation_ = nullptr;
+  std::size_t threads_before_ = 0; ///< Those of actors that were there before the members.
   coordinator_service coordinator_;
   std::function<store_client()> client_;
   std::vector<caf::actor> actors_;

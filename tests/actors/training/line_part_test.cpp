@@ -181,8 +181,9 @@ TEST_CASE("words that do not fit end the job") {
   other.compute(1, {0});
   other.run();
   CHECK(other.failures()
-        == std::vector<failure>{{errc::malformed, "part 1: the part above has 3 micro-batches in a "
-                                                  "batch, and this one has 2"}});
+        == std::vector<failure>{{errc::malformed,
+                                 "line:1's part 1: the part above has 3 micro-batches in a "
+                                 "batch, and this one has 2"}});
   const auto heard = [](std::vector<tensor> tensors) {
     whole_line line{2, 1, micro_order::one_f_one_b};
     line.compute(1, {0});
@@ -196,10 +197,10 @@ TEST_CASE("words that do not fit end the job") {
   };
   CHECK(heard({tensor{std::vector<float>(7)}})
         == std::vector<failure>{
-          {errc::malformed, "part 1: the part above sends 7 floats for 3 samples"}});
+          {errc::malformed, "line:1's part 1: the part above sends 7 floats for 3 samples"}});
   CHECK(heard({})
         == std::vector<failure>{
-          {errc::malformed, "part 1: a word forward of another part has 0 tensors"}});
+          {errc::malformed, "line:1's part 1: a word forward of another part has 0 tensors"}});
 }
 
 TEST_CASE("parcels without credit wait, and stay in order") {
@@ -350,7 +351,7 @@ TEST_CASE("other errors of the store end the job") {
   line.answer = [](const request&) -> result<reply> { return {errc::shape_mismatch, "no"}; };
   line.compute(1, {0});
   line.run();
-  CHECK(line.failures() == std::vector<failure>{{errc::shape_mismatch, "part 1: no"}});
+  CHECK(line.failures() == std::vector<failure>{{errc::shape_mismatch, "line:1's part 1: no"}});
 }
 
 TEST_CASE("a part that is not last makes an output, of one width, and the last one makes none") {
@@ -367,7 +368,8 @@ TEST_CASE("a part that is not last makes an output, of one width, and the last o
                     })
         == wrong("part 1: its output has a width of 3, and had one of 4 before"));
   CHECK(failures_of(1, [](const micro_batch&, part_output& out) { out.of_width(0); })
-        == std::vector<failure>{{errc::job_failed, "part 1: an output has a width of 1 or more"}});
+        == std::vector<failure>{
+          {errc::job_failed, "line:1's part 1: an output has a width of 1 or more"}});
 }
 
 TEST_CASE("calls of a part have the names of its process and of the part") {
@@ -420,12 +422,12 @@ TEST_CASE("elements that a part does not write are named") {
 TEST_CASE("an exception of a part ends the job with its text") {
   CHECK(
     failures_of(1, [](const micro_batch&, part_output&) { throw std::runtime_error{"no data"}; })
-    == std::vector<failure>{{errc::job_failed, "part 1: no data"}});
+    == std::vector<failure>{{errc::job_failed, "line:1's part 1: no data"}});
   CHECK(failures_of(2, {},
                     [](mutable_tensors, std::span<float>) -> double {
                       throw std::runtime_error{"no memory"};
                     })
-        == std::vector<failure>{{errc::job_failed, "part 2: no memory"}});
+        == std::vector<failure>{{errc::job_failed, "line:2's part 2: no memory"}});
   const auto made = [](const part_maker& make) {
     try {
       whole_line{2, 1, micro_order::fill_drain, [&](std::uint32_t) { return make; }};
@@ -435,9 +437,9 @@ TEST_CASE("an exception of a part ends the job with its text") {
     return std::string{};
   };
   CHECK(made([]() -> std::unique_ptr<part> { return nullptr; })
-        == "part 0: its maker made no part");
+        == "line:0's part 0: its maker made no part");
   CHECK(made([]() -> std::unique_ptr<part> { throw std::runtime_error{"no file"}; })
-        == "part 0: no file");
+        == "line:0's part 0: no file");
 }
 
 TEST_CASE("a part whose gradient is not finite changes no values, and too many end the job") {

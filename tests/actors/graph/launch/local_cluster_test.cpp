@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <fstream>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace local_cluster_test {
@@ -65,6 +68,29 @@ TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
       for (const float x : table)
         CHECK(x == doctest::Approx(3).epsilon(0.01));
   }
+}
+
+TEST_CASE("the end of a cluster waits for actors that are within a call") {
+  static std::promise<void> begun;
+  struct slow final : own_actor {
+    bool has_ticked = false;
+    void tick(time_point) override {
+      if (!std::exchange(has_ticked, true))
+        begun.set_value();
+      std::this_thread::sleep_for(300ms);
+    }
+  };
+  const auto options = options_of({consistency_mode::asp, 0});
+  auto g = tiny_graph(options, 80, to_three);
+  g.add("slow", actors<slow>{.count = 1, .make = [] { return std::make_unique<slow>(); }});
+  const auto made = lower("tiny", g, options);
+  REQUIRE_MESSAGE(made, made.error().text);
+  actor_config config;
+  caf::actor_system system{config}; // Its end would wait for ever for the thread of an actor.
+  system.await_actors_before_shutdown(false); // As launchers do.
+  const auto cluster = local_cluster::start(system, *made, {});
+  REQUIRE(cluster);
+  CHECK(begun.get_future().wait_for(30s) == std::future_status::ready);
 }
 
 TEST_CASE("lines of servers are told with the server's name") {
