@@ -59,11 +59,13 @@ private:
   std::vector<server_handle> servers_;
 };
 
-/// Waits until all but `remaining` of the threads that belong to actors have ended. A delayed
-/// message keeps its receiver, and the receiver its thread. The actor system would stop its clock,
-/// which delivers such messages, and then wait for these threads for ever.
+/// Waits until all but `remaining` of the threads that belong to actors have ended, for 2 s at
+/// most: others may have handles of them. A delayed message keeps its receiver, and the receiver its
+/// thread. The actor system would stop its clock, which delivers such messages, and then wait for
+/// these threads for ever.
 void end_threads(caf::actor_system& system, std::size_t remaining) {
-  while (system.detached_actors() > remaining) {
+  const auto deadline = std::chrono::steady_clock::now() + 2s;
+  while (system.detached_actors() > remaining && std::chrono::steady_clock::now() < deadline) {
     system.clock().cancel_all();
     std::this_thread::sleep_for(1ms);
   }
@@ -150,11 +152,15 @@ local_cluster::~local_cluster() {
   if (simulation_)
     simulation_->pass({});
   // The scheduler must live until each trainer's thread has handed its worker over to it.
-  caf::scoped_actor self{actors_.front()->home_system()};
+  auto& system = actors_.front()->home_system();
+  caf::scoped_actor self{system};
   for (const auto& x : actors_)
     self->wait_for(x);
+  actors_.clear(); // A handle keeps the thread of its actor, too.
+  coordinator_ = nullptr;
+  client_ = nullptr;
   if (!simulation_)
-    end_threads(actors_.front()->home_system(), threads_before_);
+    end_threads(system, threads_before_);
 }
 
 coordinator_connector local_cluster::coordinator() const {
