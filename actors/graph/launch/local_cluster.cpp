@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
-#include <thread>
 
 namespace troupe {
 
@@ -59,15 +58,16 @@ private:
   std::vector<server_handle> servers_;
 };
 
-/// Waits until all but `remaining` of the threads that belong to actors have ended, for 2 s at
-/// most: others may have handles of them. A delayed message keeps its receiver, and the receiver its
-/// thread. The actor system would stop its clock, which delivers such messages, and then wait for
-/// these threads for ever.
-void end_threads(caf::actor_system& system, std::size_t remaining) {
+/// Waits until all but `remaining` of the threads that belong to actors have ended. It waits for at
+/// most 2 s, as others may have handles of them. A delayed message keeps its receiver, and the
+/// receiver its thread. The actor system would stop its clock, which delivers such messages, and
+/// then wait for these threads for ever.
+void end_threads(caf::scoped_actor& self, std::size_t remaining) {
+  auto& system = self->system();
   const auto deadline = std::chrono::steady_clock::now() + 2s;
   while (system.detached_actors() > remaining && std::chrono::steady_clock::now() < deadline) {
     system.clock().cancel_all();
-    std::this_thread::sleep_for(1ms);
+    self->receive(caf::after(1ms) >> [] {});
   }
 }
 
@@ -152,15 +152,14 @@ local_cluster::~local_cluster() {
   if (simulation_)
     simulation_->pass({});
   // The scheduler must live until each trainer's thread has handed its worker over to it.
-  auto& system = actors_.front()->home_system();
-  caf::scoped_actor self{system};
+  caf::scoped_actor self{actors_.front()->home_system()};
   for (const auto& x : actors_)
     self->wait_for(x);
   actors_.clear(); // A handle keeps the thread of its actor, too.
   coordinator_ = nullptr;
   client_ = nullptr;
   if (!simulation_)
-    end_threads(system, threads_before_);
+    end_threads(self, threads_before_);
 }
 
 coordinator_connector local_cluster::coordinator() const {
