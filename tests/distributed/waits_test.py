@@ -1,4 +1,5 @@
 """What a job waits for is an event within seconds, whichever process waits."""
+import contextlib
 import os
 import re
 import resource
@@ -124,12 +125,16 @@ class Waits(cluster.ClusterTest):
                          "allreduce", "--checkpoint-every", "500ms", "--checkpoint",
                          disk / "checkpoints", common=())
         run.await_event("progress", phase="training", checkpoint=lambda x: x > 0)
-        try:
-            (disk / "filler").write_bytes(bytes(8 << 20))
-        except OSError:
-            pass
-        await_wait(run, "worker 0: no checkpoint: .*No space left on device")
-        (disk / "filler").unlink()
+        filler = disk / "filler"
+        no_room = re.compile("worker 0: no checkpoint: .*No space left on device")
+
+        def is_told():
+            # A file that is written reserves room and gives some back, so one filling is too few.
+            with contextlib.suppress(OSError), filler.open("ab") as file:
+                file.write(bytes(8 << 20))
+            return run.told("process_waits", text=no_room)
+        run.await_true(is_told, SOON, "a checkpoint without room")
+        filler.unlink()
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(60), 128 + signal.SIGTERM)
 
