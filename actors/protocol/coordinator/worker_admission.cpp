@@ -353,6 +353,11 @@ time_point worker_admission::step_time(worker_id worker, time_point now) const {
 
 // -- stragglers ---------------------------------------------------------------------------------
 
+bool worker_admission::any_has_worked() const {
+  return std::ranges::any_of(
+    workers_, [](const auto& x) { return x.second.report.counters.batches_computed > 0; });
+}
+
 straggler_measure worker_admission::measure_of(worker_id worker) const {
   return detector_ ? detector_->measure(worker) : straggler_measure::full;
 }

@@ -445,6 +445,29 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
   CHECK(after.desired_of(1, 201).leases.front().first == batch_id{0});
 }
 
+TEST_CASE("gossip: a restarted coordinator leaves unknown batches alone if a worker has worked") {
+  for (const bool has_worked : {true, false}) {
+    auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
+    job.gossip = true;
+    coordinator_fixture before(job);
+    before.serve({{0, 100}});
+    coordinator_fixture after(job, {}, state_of(before));
+    worker_status mine;
+    mine.counters.batches_computed = has_worked ? 20 : 0;
+    const member_id server{role::server, 0, {100}};
+    for (int i = 0; i < 6; ++i) {
+      auto body = (after.last.contains(server) ? after : before).reconciled_status(server, 10);
+      body.chains.at(0).applied.insert({30}); // Batches 10 to 29 are unknown.
+      after.receive(server, body);
+      after.worker(0, 200, mine);
+    }
+    REQUIRE_FALSE(after.desired_of(0, 200).leases.empty());
+    CHECK(after.desired_of(0, 200).leases.front().first == batch_id{has_worked ? 31U : 10U});
+    CHECK_FALSE(after.told(event_kind::batches_missing));
+    CHECK_FALSE(after.told(event_kind::batches_recomputed));
+  }
+}
+
 TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
   for (const bool late : {true, false}) {
     const auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
