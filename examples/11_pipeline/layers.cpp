@@ -26,47 +26,50 @@ void multiply(CBLAS_TRANSPOSE a_form, CBLAS_TRANSPOSE b_form, std::size_t m, std
 
 layers::layers(std::vector<std::uint32_t> widths, std::size_t first, std::size_t last,
                std::shared_ptr<const async_sgd::dataset> data)
-    : widths_(std::move(widths)), first_(first), last_(last), data_(std::move(data)),
-      outputs_(last - first + 1) {
+    : widths_(std::move(widths)), first_(first), last_(last), data_(std::move(data)) {
   openblas_set_num_threads(1); // Other parts compute on the other cores.
 }
 
-/// Computes the outputs of all layers of this part.
-void layers::compute(const troupe::micro_batch& micro, troupe::const_tensors values,
-                     std::span<const float> in) {
+/// Computes the outputs of all layers of this part, which it keeps for backward().
+layers::outputs& layers::compute(const troupe::micro_batch& micro, troupe::const_tensors values,
+                                 std::span<const float> in) {
   const auto rows = micro.samples.size();
-  outputs_[0].resize(rows * widths_[first_]);
+  kept_.resize(micro.count);
+  auto& all = kept_[micro.number];
+  all.resize(last_ - first_ + 1);
+  all[0].resize(rows * widths_[first_]);
   if (first_ == 0)
-    async_sgd::gather(data_->train, data_->features, micro.samples, outputs_[0]);
+    async_sgd::gather(data_->train, data_->features, micro.samples, all[0]);
   else
-    std::ranges::copy(in, outputs_[0].begin());
+    std::ranges::copy(in, all[0].begin());
   for (std::size_t i = 0; i < last_ - first_; ++i) {
     const std::size_t from = widths_[first_ + i], to = widths_[first_ + i + 1];
-    auto& out = outputs_[i + 1];
+    auto& out = all[i + 1];
     out.resize(rows * to);
     for (std::size_t row = 0; row < rows; ++row)
       std::ranges::copy(values[2 * i + 1], out.begin() + static_cast<std::ptrdiff_t>(row * to));
-    multiply(CblasNoTrans, CblasNoTrans, rows, to, from, outputs_[i].data(), values[2 * i].data(),
-             1.0f, out.data());
+    multiply(CblasNoTrans, CblasNoTrans, rows, to, from, all[i].data(), values[2 * i].data(), 1.0f,
+             out.data());
     if (first_ + i + 2 < widths_.size()) // All layers of the model but the last have a ReLU.
       std::ranges::for_each(out, [](float& x) { x = std::max(x, 0.0f); });
   }
+  return all;
 }
 
 void layers::forward(const troupe::micro_batch& micro, troupe::const_tensors values,
                      std::span<const float> in, troupe::part_output& out) {
   if (has_loss())
     return; // backward() follows, and computes all.
-  compute(micro, values, in);
-  std::ranges::copy(outputs_.back(), out.of_width(widths_[last_]).begin());
+  const auto& all = compute(micro, values, in);
+  std::ranges::copy(all.back(), out.of_width(widths_[last_]).begin());
 }
 
 /// Turns logits into d(mean loss)/d(logits). Returns the mean loss.
-double layers::delta_of_loss(const troupe::micro_batch& micro) {
+double layers::delta_of_loss(const troupe::micro_batch& micro, std::vector<float>& all_logits) {
   const std::size_t classes = widths_.back(), rows = micro.samples.size();
   double loss = 0.0;
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::span logits{outputs_.back().data() + row * classes, classes};
+    const std::span logits{all_logits.data() + row * classes, classes};
     const auto label = data_->train.labels[micro.samples[row]];
     const auto own = async_sgd::cross_entropy(logits, label);
     loss += own;
@@ -81,21 +84,21 @@ double layers::delta_of_loss(const troupe::micro_batch& micro) {
 double layers::backward(const troupe::micro_batch& micro, troupe::const_tensors values,
                         std::span<const float> in, std::span<const float> out_gradient,
                         troupe::mutable_tensors gradients, std::span<float> in_gradient) {
-  compute(micro, values, in);
+  auto& all = has_loss() ? compute(micro, values, in) : kept_[micro.number];
   const auto rows = micro.samples.size();
   double loss = 0.0;
   std::vector<float> delta;
   if (has_loss()) {
-    loss = delta_of_loss(micro);
-    delta = outputs_.back();
+    loss = delta_of_loss(micro, all.back());
+    delta = all.back();
   } else {
     delta.assign(out_gradient.begin(), out_gradient.end());
     for (std::size_t i = 0; i < delta.size(); ++i)
-      delta[i] = outputs_.back()[i] > 0.0f ? delta[i] : 0.0f;
+      delta[i] = all.back()[i] > 0.0f ? delta[i] : 0.0f;
   }
   for (std::size_t i = last_ - first_; i-- > 0;) {
     const std::size_t from = widths_[first_ + i], to = widths_[first_ + i + 1];
-    multiply(CblasTrans, CblasNoTrans, from, to, rows, outputs_[i].data(), delta.data(), 0.0f,
+    multiply(CblasTrans, CblasNoTrans, from, to, rows, all[i].data(), delta.data(), 0.0f,
              gradients[2 * i].data());
     const auto bias = gradients[2 * i + 1];
     std::ranges::fill(bias, 0.0f);
@@ -112,7 +115,7 @@ double layers::backward(const troupe::micro_batch& micro, troupe::const_tensors 
       std::ranges::copy(delta, in_gradient.begin());
     else
       for (std::size_t k = 0; k < delta.size(); ++k)
-        delta[k] = outputs_[i][k] > 0.0f ? delta[k] : 0.0f;
+        delta[k] = all[i][k] > 0.0f ? delta[k] : 0.0f;
   }
   return loss;
 }

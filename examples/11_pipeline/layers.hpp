@@ -25,15 +25,17 @@ public:
                   troupe::mutable_tensors gradients, std::span<float> in_gradient) override;
 
 private:
+  using outputs = std::vector<std::vector<float>>; ///< [0]: the input; then one for each layer.
+
   bool has_loss() const { return last_ + 1 == widths_.size(); }
-  void compute(const troupe::micro_batch& micro, troupe::const_tensors values,
-               std::span<const float> in);
-  double delta_of_loss(const troupe::micro_batch& micro);
+  outputs& compute(const troupe::micro_batch& micro, troupe::const_tensors values,
+                   std::span<const float> in);
+  double delta_of_loss(const troupe::micro_batch& micro, std::vector<float>& all_logits);
 
   std::vector<std::uint32_t> widths_;
   std::size_t first_, last_;
   std::shared_ptr<const async_sgd::dataset> data_;
-  std::vector<std::vector<float>> outputs_; ///< [0]: the input; then one for each layer.
+  std::vector<outputs> kept_; ///< For each micro-batch of a batch.
 };
 
 } // namespace pipeline
