@@ -66,11 +66,16 @@ class Counted(cluster.ClusterTest):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "^troupe.*: the job in .*/run has no servers: its workers .*\n$")
 
+    def begin(self):
+        """Starts a job, and waits for its first checkpoint: it comes long before the job's end."""
+        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "50ms")
+        run.await_true(lambda: list(self.home.glob("kept/checkpoints/*/COMMIT")), 60, "a checkpoint")
+        return run
+
     def test_stop_and_resume(self):
-        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")
-        run.await_event("progress", phase="training")
+        run = self.begin()
         run.signal(2)
-        self.assertIn(run.wait(60), (0, 130))
+        self.assertEqual(run.wait(60), 130)
         again = self.start("--checkpoint", self.home / "kept", "--resume", name="again")
         self.assertEqual(again.wait(120), 0)
         self.assert_exact(again, 1000)
@@ -89,8 +94,7 @@ class Counted(cluster.ClusterTest):
                       run.err)
 
     def test_stop_while_a_worker_comes_back(self):
-        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")
-        run.await_event("progress", phase="training")
+        run = self.begin()
         self.assertTrue(run.kill("worker", 2))
         run.signal(2)
         self.assertEqual(run.wait(120), 130)
