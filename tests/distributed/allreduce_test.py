@@ -39,6 +39,12 @@ class Counted(cluster.ClusterTest):
               "--samples", 40000, "--epochs", 2)
     batches = 2 * 40000
 
+    def begin(self):
+        """Starts a job, and waits for its first checkpoint: it comes long before the job's end."""
+        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "50ms")
+        run.await_true(lambda: list(self.home.glob("kept/checkpoints/*/COMMIT")), 60, "a checkpoint")
+        return run
+
     def test_lost_workers(self):
         run = self.start("--kill", "worker:0@0.2", "--kill", "worker:2@0.6")
         self.assertEqual(run.wait(120), 0)
@@ -49,8 +55,7 @@ class Counted(cluster.ClusterTest):
         self.assertNotIn("coordinator", run.out)
 
     def test_a_worker_that_hangs_is_killed(self):
-        run = self.start()
-        run.await_event("progress", phase="training")
+        run = self.begin()
         os.kill(run.processes()["worker", 2], signal.SIGSTOP)
         self.assertEqual(run.wait(120), 0)
         self.assert_exact(run, 1000)
@@ -59,18 +64,11 @@ class Counted(cluster.ClusterTest):
         self.assertEqual(run.members_of("process_ended"), ["worker 2"])
 
     def test_there_are_no_servers_to_add_to(self):
-        run = self.start()
-        run.await_event("progress", phase="training")
+        run = self.begin()
         done = subprocess.run([cluster.arguments.programs / "troupe", "add", run.directory],
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "^troupe.*: the job in .*/run has no servers: its workers .*\n$")
-
-    def begin(self):
-        """Starts a job, and waits for its first checkpoint: it comes long before the job's end."""
-        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "50ms")
-        run.await_true(lambda: list(self.home.glob("kept/checkpoints/*/COMMIT")), 60, "a checkpoint")
-        return run
 
     def test_stop_and_resume(self):
         run = self.begin()
