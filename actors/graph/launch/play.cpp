@@ -232,8 +232,9 @@ void compute_by_line(const member_plan& what, const surroundings& in,
   const auto& planned = *in.graph->pipeline;
   how.tables = planned.tables.front();
   line_gradient_options first;
-  first.make = [options = options_of_part(what, in, 0, notes),
-                make = planned.parts.front().make](line_shell& shell, port_room& room) {
+  // Keeps the notes, as a part that is within a call outlives its worker.
+  first.make = [options = options_of_part(what, in, 0, notes), make = planned.parts.front().make,
+                notes](line_shell& shell, port_room& room) {
     auto made = std::make_unique<line_part>(options, make, shell);
     bind(*made, room);
     return made;

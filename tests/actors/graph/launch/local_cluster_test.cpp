@@ -9,10 +9,12 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -91,6 +93,52 @@ TEST_CASE("the end of a cluster waits for actors that are within a call") {
   const auto cluster = local_cluster::start(system, *made, {});
   REQUIRE(cluster);
   CHECK(begun.get_future().wait_for(30s) == std::future_status::ready);
+}
+
+TEST_CASE("a part of a line that is within a call when the cluster ends has its notes") {
+  static std::promise<void> begun;
+  static std::atomic<int> noted = 0;
+  struct zeros final : part {
+    bool is_first, has_begun = false;
+    explicit zeros(bool first) : is_first(first) {}
+    void forward(const micro_batch& micro, const_tensors, std::span<const float>,
+                 part_output& out) override {
+      if (!is_first)
+        return;
+      std::ranges::fill(out.of_width(1), 0.0f);
+      if (!std::exchange(has_begun, true))
+        begun.set_value();
+      std::this_thread::sleep_for(300ms);
+      micro.of.notes.count("forward"); // The worker has ended; ASan tells if the notes have.
+      ++noted;
+    }
+    double backward(const micro_batch&, const_tensors, std::span<const float>,
+                    std::span<const float>, mutable_tensors gradients,
+                    std::span<float> in_gradient) override {
+      std::ranges::fill(gradients[0], 0.0f);
+      std::ranges::fill(in_gradient, 0.0f);
+      return 0;
+    }
+  };
+  auto options = options_of({consistency_mode::asp, 0});
+  options.workers.count = 1; // One line.
+  graph g;
+  auto model = g.add("model", options.store({table_of("above", 1), table_of("below", 1)}));
+  g.add("line",
+        options.pipeline_of(80, {{{"above"}, [] { return std::make_unique<zeros>(true); }},
+                                 {{"below"}, [] { return std::make_unique<zeros>(false); }}}))
+    .into(options.stages(), model);
+  const auto made = lower("tiny", g, options);
+  REQUIRE_MESSAGE(made, made.error().text);
+  {
+    actor_config config;
+    caf::actor_system system{config};
+    system.await_actors_before_shutdown(false); // As launchers do.
+    const auto cluster = local_cluster::start(system, *made, {});
+    REQUIRE(cluster);
+    REQUIRE(begun.get_future().wait_for(30s) == std::future_status::ready);
+  }
+  CHECK(noted > 0);
 }
 
 TEST_CASE("lines of servers are told with the server's name") {
