@@ -194,6 +194,22 @@ if(TARGET async_sgd AND TARGET plain_loop)
   set_tests_properties(bench.torch_bench PROPERTIES TIMEOUT 180 LABELS "bench;slow")
 endif()
 
+# -- pipelines.py --------------------------------------------------------------
+
+troupe_add_bench(training pipeline_bench)
+add_test(NAME bench.pipelines
+  COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/training/pipelines.py
+          --rows "2 parts, 1f1b" "2 parts, fill-drain" --below=idle=0.9
+          --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} idle --any-load --rounds 1 --seconds 0.1
+                      --parts 2 --micro-batches 1 2)
+add_test(NAME bench.pipelines.link
+  COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/training/pipelines.py
+          --rows "2 parts, 1f1b, ahead 2" "2 parts, 1f1b, ahead 0" "2 parts, fill-drain"
+          --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} link --any-load --rounds 1 --seconds 0.1
+                      --micro-batches 4 --part-ms 1.5)
+set_tests_properties(bench.pipelines bench.pipelines.link PROPERTIES TIMEOUT 60 LABELS bench
+                     SKIP_RETURN_CODE 77)
+
 # -- scripts that disturb whole jobs -------------------------------------------
 
 # Adds a small run of bench/<room>/<script>.py, whose exit status is the result. Its figures are not

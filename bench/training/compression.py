@@ -13,16 +13,13 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/distributed"), str(ROOT / "bench")]
-import cluster  # noqa: E402
+sys.path.insert(0, str(ROOT / "bench"))
 import throttled_line  # noqa: E402
 
 CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "int8"),
@@ -30,7 +27,6 @@ CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "in
           ("--compress", "int8", "--compress-pulls", "fp16"),
           ("--compress", "topk:0.01", "--compress-pulls", "int8")]
 BATCH = 64
-JOIN_SECONDS = 20
 
 
 def report_of(home):
@@ -46,28 +42,7 @@ def on_loopback(programs, words):
 
 def over_line(program, words, line, workers):
     """Runs the server on the first host and the workers on the second."""
-    where = f"{throttled_line.ADDRESSES[0]}:7777"
-    common = [program, *words, "--allow-plaintext-on-network"]
-    with tempfile.TemporaryDirectory(prefix="compression-") as home:
-        here = subprocess.Popen(
-            [*line.prefixes[0], *common, "--listen", where, "--here", "server:0", "--report",
-             "report.json", "--run-dir", "here"], cwd=home, stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL)
-        events = cluster.EventFile(pathlib.Path(home) / "here/events.jsonl")
-        listens = re.compile("without encryption")
-        end = time.monotonic() + JOIN_SECONDS
-        while not cluster.matching(events.read(), "note", text=listens):
-            if here.poll() is not None or time.monotonic() > end:
-                here.terminate()
-                raise RuntimeError("the first host does not listen")
-            time.sleep(0.02)
-        there = subprocess.Popen(
-            [*line.prefixes[1], *common, "--join", where, "--here",
-             ",".join(f"worker:{i}" for i in range(workers)), "--run-dir", "there"], cwd=home,
-            stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-        if here.wait() != 0 or there.wait() != 0:
-            raise RuntimeError(f"training over the line failed: {' '.join(map(str, words))}")
-        return report_of(home)
+    return line.train([program, *words], "server:0", ",".join(f"worker:{i}" for i in range(workers)))
 
 
 def figures(report, workers):
