@@ -34,6 +34,11 @@ reason why_no_stale_steps(const plan& made) {
   return std::nullopt;
 }
 reason why_no_workers(const plan&) { return std::nullopt; }
+reason why_no_workers_alone(const plan& made) {
+  if (!made.pipeline)
+    return std::nullopt;
+  return made.workers_name + " is a pipeline, and only workers have this option";
+}
 reason why_no_push_limit(const plan& made) {
   if (!goes_by_clocks(made.job))
     return std::nullopt;
@@ -88,6 +93,8 @@ constexpr std::array owners{
   field_owner{holder::own_steps, &plan::store_name, of_tables, why_no_steps, has_own_step},
   field_owner{holder::stale_steps, &plan::store_name, of_tables, why_no_stale_steps, is_stale},
   field_owner{holder::workers, &plan::workers_name, "the workers of {}", why_no_workers},
+  field_owner{holder::workers_alone, &plan::workers_name, "the workers of {}",
+              why_no_workers_alone},
   field_owner{holder::push_limit, &plan::workers_name, "the workers of {}", why_no_push_limit},
   field_owner{holder::pipeline, &plan::workers_name, "the pipeline {}", why_no_pipeline},
   field_owner{holder::reducer, &plan::workers_name, "the reducer", why_no_reducer},
@@ -114,21 +121,14 @@ bool is_held(const field& row, const field_owner& where, const run_options& aske
   });
 }
 
-/// Returns why the lines of a pipeline cannot have this value of a field of workers; nullopt: they
-/// can.
+/// Returns why the lines of a pipeline cannot have this value; nullopt: they can.
 reason why_not_of_lines(const field& row, const run_options& asked, const plan& made) {
-  constexpr std::array<std::string_view, 4> of_workers_alone{
-    "--workers-per-process", "--pull-ahead", "--backup-workers", "--delta-pulls"};
-  if (!made.pipeline)
+  if (!made.pipeline || row.option != "--stragglers"
+      || asked.workers.stragglers <= straggler_measure::warned)
     return std::nullopt;
-  if (row.option == "--stragglers" && asked.workers.stragglers > straggler_measure::warned)
-    return fmt::format("{} is a pipeline, and the first part of a line cannot tell which part is "
-                       "slow: use --stragglers warn or off",
-                       made.workers_name);
-  if (std::ranges::find(of_workers_alone, row.option) == of_workers_alone.end())
-    return std::nullopt;
-  return fmt::format("{} is a pipeline, whose lines have no {}", made.workers_name,
-                     row.member.empty() ? "such field" : row.member);
+  return fmt::format("{} is a pipeline, and the first part of a line cannot tell which part is "
+                     "slow: use --stragglers warn or off",
+                     made.workers_name);
 }
 
 /// Checks a field of the supervision of actors. Its range is that of workers.

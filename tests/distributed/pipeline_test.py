@@ -18,13 +18,13 @@ BAD_INPUT = [
     ("--micro-batches 300", 2, "line cuts a batch of 256 samples into 300: use --batch 300"),
     ("--pipeline-order gpipe", 2, "--pipeline-order"),
     ("--clip-norm 1", 2, "table 'w1' clips by norm, which is that of all parts: use --clip-value"),
-    ("--workers-per-process 2", 2, "--workers-per-process"),
+    ("--workers-per-process 2", 2, "--workers-per-process has no effect: line is a pipeline"),
     ("--record {home}/trace", 2, "--record: line is a pipeline, whose parcels a replay does not"),
     ("--kill line:2@1", 2, "--kill: line has no process 2, only 0 to 1"),
     ("--slow line:1:50", 2, "--slow: line:1 is part 1 of its line: name the first part, line:0"),
     ("--sync allreduce", 2, "line is a pipeline, whose parts push to servers, and model is an "),
     ("--stragglers evict", 2, "--stragglers has no effect: .* use --stragglers warn or off"),
-    ("--pull-ahead 1", 2, "--pull-ahead has no effect: line is a pipeline, whose lines have no "),
+    ("--pull-ahead 1", 2, "--pull-ahead has no effect: line is a pipeline, and only workers"),
 ]
 
 

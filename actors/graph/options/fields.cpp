@@ -100,17 +100,18 @@ rows traffic() {
     {"--apply-batch", number(at(&servers::apply_batch), 1, 1024),
      "asp, ssp: waiting pushes that a server applies in one pass over memory",
      "servers::apply_batch", to(role::server)},
-    {"--pull-ahead", number(at(&workers::ahead), 0, 2),
+    {"--pull-ahead", held_by(holder::workers_alone, number(at(&workers::ahead), 0, 2)),
      "asp, hogwild: batches whose values a worker pulls while it computes another",
      "workers::ahead", to(role::worker)},
-    {"--workers-per-process", number(at(&workers::per_process), 1, workers_per_process_max),
+    {"--workers-per-process",
+     held_by(holder::workers_alone, number(at(&workers::per_process), 1, workers_per_process_max)),
      "Workers of a process, which adds up their pushes and pulls once for all",
      "workers::per_process", to(role::worker)},
     {"--reduce-wait", number(at(&reduce::wait), 0, 5000),
      "With --workers-per-process: milliseconds that a sum waits for more workers; a later push is "
      "in the next sum",
      "reduce::wait"},
-    {"--delta-pulls", flag(at(&workers::delta_pulls), true),
+    {"--delta-pulls", held_by(holder::workers_alone, flag(at(&workers::delta_pulls), true)),
      "Pull only the blocks of dense tables that changed since the last pull; costs each worker one "
      "more copy of the values",
      "", to(role::worker)},
@@ -209,7 +210,7 @@ rows shows() {
 
 rows slow_workers() {
   return {
-    {"--backup-workers", number(at(&workers::backups), 0, 1024),
+    {"--backup-workers", held_by(holder::workers_alone, number(at(&workers::backups), 0, 1024)),
      "bsp: extra workers, which compute the slowest workers' batches again; the first copy counts",
      "workers::backups", to(role::worker)},
     field{"--stragglers", measure_kind(),

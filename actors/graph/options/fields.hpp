@@ -33,7 +33,8 @@ enum class holder : std::uint8_t {
   own_steps,   ///< Optimisers of tables without a server function.
   stale_steps, ///< Optimisers of tables whose steps may be stale.
   workers,
-  push_limit, ///< Workers whose pushes may be held back.
+  workers_alone, ///< Workers; the lines of a pipeline have no such field.
+  push_limit,    ///< Workers whose pushes may be held back.
   pipeline,
   reducer,
   codec,

@@ -248,18 +248,13 @@ TEST_CASE("a measure against a slow line is a warning at most") {
   CHECK(with(std::nullopt) == "");
 }
 
-TEST_CASE("options of workers that lines do not have are named") {
-  CHECK(rejection_of([](auto& x) {
-          x.options.workers.ahead = 1;
-          x.options.given = {"--pull-ahead"};
-        })
-        == "--pull-ahead has no effect: line is a pipeline, whose lines have no workers::ahead");
-  CHECK(rejection_of([](auto& x) {
-          x.options.workers.per_process = 2;
-          x.options.given = {"--workers-per-process"};
-        })
-        == "--workers-per-process has no effect: line is a pipeline, whose lines have no "
-           "workers::per_process");
+TEST_CASE("options of workers that lines do not have are named as on the command line") {
+  for (const std::string option :
+       {"--pull-ahead", "--workers-per-process", "--backup-workers", "--delta-pulls"}) {
+    CAPTURE(option);
+    CHECK(rejection_of([&](auto& x) { x.options.given = {option}; })
+          == option + " has no effect: line is a pipeline, and only workers have this option");
+  }
 }
 
 TEST_CASE("a graph has one pipeline, or one node of workers") {
