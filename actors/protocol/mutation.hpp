@@ -68,6 +68,7 @@ enum class mutation : std::uint8_t {
   greet_unheeded,
   ready_goes_on,
   drop_untold,
+  drop_unsaid,
   line_not_awaited,
   part_below_not_awaited,
   applied_before_push,
@@ -280,6 +281,7 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::greet_unheeded, "greet_unheeded", {}, mutation_world::pipeline},
   mutation_entry{mutation::ready_goes_on, "ready_goes_on", {}, mutation_world::pipeline},
   mutation_entry{mutation::drop_untold, "drop_untold", {}, mutation_world::pipeline},
+  mutation_entry{mutation::drop_unsaid, "drop_unsaid", {}, mutation_world::pipeline},
   mutation_entry{mutation::line_not_awaited, "line_not_awaited", {}, mutation_world::pipeline},
   mutation_entry{
     mutation::part_below_not_awaited, "part_below_not_awaited", {}, mutation_world::pipeline},

@@ -258,12 +258,11 @@ void line_part::answered(std::uint64_t number, const result<reply>& what, time_p
         flow_.pulled(of, *this);
       }
     });
-  if (!what && !is_tried_again(what.error().code))
-    return stop(what.error());
-  if (is_push)
-    flow_.push_failed(of, now);
-  else
-    flow_.pull_failed(of, now);
+  const auto why =
+    what ? failure{errc::malformed, "the store answers something else"} : what.error();
+  if (part_reaction_to(why.code) == part_reaction::end_job)
+    return stop(why);
+  flow_.failed(of, why.code, now);
 }
 
 void line_part::tick(time_point now) {

@@ -115,7 +115,7 @@ void job_world::go_on(worker& by) {
 }
 
 /// Has the first part of a line end the steps that the worker has dropped. Later parts go on until
-/// another attempt begins. A worker without a line computes on.
+/// another attempt begins, as if the word were late. A worker without a line computes on.
 void job_world::drop_steps(worker& by) {
   for (const auto number : by.steps.take_dropped()) {
     if (!has_lines())
@@ -186,19 +186,20 @@ void job_world::answered(later_part& by, request_token token) {
     go_on(*first);
 }
 
-/// Asks again at the next tick, or ends the job if that would not help.
+/// Asks again at the next tick, waits for another attempt, or ends the job.
 void job_world::failed(later_part& by, request_token token, const failure& why) {
   using phase = later_part::phase;
   if (by.open != token)
     return;
   by.open.reset();
-  if (is_tried_again(why.code)) {
+  const auto then = part_reaction_to(why.code);
+  if (then == part_reaction::try_again) {
     by.does = by.does == phase::pulling ? phase::to_pull : phase::to_push;
     return;
   }
   by.does = phase::idle;
   auto* const first = find_worker(by.of);
-  if (first == nullptr)
+  if (then == part_reaction::wait || first == nullptr)
     return;
   first->failed = why;
   send_report(*first);

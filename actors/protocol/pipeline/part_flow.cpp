@@ -16,6 +16,7 @@ const char* to_string(part_word::kind which) {
   switch (which) {
   case part_word::kind::greet: return "greet";
   case part_word::kind::begin: return "begin";
+  case part_word::kind::drop: return "drop";
   case part_word::kind::forward: return "forward";
   case part_word::kind::backward: return "backward";
   case part_word::kind::applied: return "applied";
@@ -25,9 +26,13 @@ const char* to_string(part_word::kind which) {
   return "unknown";
 }
 
-bool is_tried_again(errc code) {
-  return reaction_to(code) == reaction::retry || code == errc::fenced || code == errc::rolled_back
-         || code == errc::overloaded;
+part_reaction part_reaction_to(errc code) {
+  if (code == errc::fenced)
+    return part_reaction::wait;
+  // A server that restores a shard refuses what came before as rolled back.
+  const bool passes =
+    reaction_to(code) == reaction::retry || code == errc::rolled_back || code == errc::overloaded;
+  return passes ? part_reaction::try_again : part_reaction::end_job;
 }
 
 part_flow::part_flow(const part_setup& setup) : setup_(setup) {
@@ -95,6 +100,10 @@ result<void> part_flow::heard_above(const part_word& what, part_effects& out) {
       end_attempt(out);
     if (above_.is_joined && is_whole()) // Else it hears `ready` later, and begins anew.
       begin(what.of, what.step, out);
+    return {};
+  case part_kind::drop:
+    if (is_present_one)
+      end_attempt(out);
     return {};
   case part_kind::forward:
     if (!is_present_one)
@@ -192,9 +201,11 @@ void part_flow::begin(const part_attempt& name, const part_step& step, part_effe
     out.pull(name, step);
 }
 
-/// Ends the attempt before it is done.
+/// Ends the attempt before it is done, also in the parts below.
 void part_flow::end_attempt(part_effects& out) {
   out.drop(open_->name);
+  if (needs_below() && below_.is_joined && !mutated(mutation::drop_unsaid))
+    send(part_side::below, {.what = part_kind::drop, .of = open_->name}, out);
   if (is_first() && step_)
     out.say(fmt::format("a later part has lost batch {}: it begins anew{}", step_->batch.value,
                         is_whole() ? "" : " when the line is whole"));
@@ -273,11 +284,6 @@ void part_flow::pulled(const part_attempt& of, part_effects& out) {
   go_on(out);
 }
 
-void part_flow::pull_failed(const part_attempt& of, time_point now) {
-  if (is_present(of))
-    open_->retry_at = now + part_retry_pause;
-}
-
 /// Ends the attempt if all is there, or takes the next step towards it.
 void part_flow::finish(part_effects& out) {
   if (!open_)
@@ -312,8 +318,9 @@ void part_flow::pushed(const part_attempt& of, part_effects& out) {
   go_on(out);
 }
 
-void part_flow::push_failed(const part_attempt& of, time_point now) {
-  if (is_present(of))
+void part_flow::failed(const part_attempt& of, errc why, time_point now) {
+  assert(part_reaction_to(why) != part_reaction::end_job);
+  if (is_present(of) && part_reaction_to(why) == part_reaction::try_again)
     open_->retry_at = now + part_retry_pause;
 }
 

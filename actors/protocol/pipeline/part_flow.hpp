@@ -38,6 +38,7 @@ struct part_word {
   enum class kind : std::uint8_t {
     greet,    ///< Down. Begins a meeting. The part below drops its attempt, and says how it is.
     begin,    ///< Down. Begins an attempt with `step`, and ends any earlier one.
+    drop,     ///< Down. Ends the attempt, which is not to be done.
     forward,  ///< Down. Brings the activations of a micro-batch.
     backward, ///< Up. Brings the gradient of a micro-batch's input.
     applied,  ///< Up. All parts from here down have applied the batch, whose loss is `loss`.
@@ -71,7 +72,7 @@ public:
   virtual void keep_input(std::uint32_t micro) = 0;
   /// Keeps the gradient that came with the word in hand, for the computation of its micro-batch.
   virtual void keep_gradient(std::uint32_t micro) = 0;
-  /// Pulls this part's tables for a step. pulled() or pull_failed() follows. Later parts only.
+  /// Pulls this part's tables for a step. pulled() or failed() follows. Later parts only.
   virtual void pull(const part_attempt& of, const part_step& step) = 0;
   /// Computes a micro-batch forward, and keeps its input. The input of the first part is a stretch
   /// of the batch. computed_forward() follows.
@@ -79,8 +80,8 @@ public:
   /// Computes a micro-batch backward, adds the gradient to the sum, and forgets the input.
   /// computed_backward() follows.
   virtual void compute_backward(std::uint32_t micro) = 0;
-  /// Pushes the sum under the line's header, as partial. pushed() or push_failed() follows. Later
-  /// parts only.
+  /// Pushes the sum under the line's header, as partial. pushed() or failed() follows. Later parts
+  /// only.
   virtual void push(const part_attempt& of, const part_step& step) = 0;
   /// Gives the sum to the worker, with the loss: all later parts have applied the batch. The
   /// attempt has ended. First part only.
@@ -102,9 +103,14 @@ struct part_setup {
 
 /// The pause before a failed pull or push is tried again.
 constexpr std::chrono::milliseconds part_retry_pause{100};
-/// Returns whether a later part tries a pull or a push again after this error; else the job ends.
-/// If the worker has been replaced or has dropped the batch, its next `begin` ends the attempt.
-bool is_tried_again(errc code);
+
+/// Says what a later part does when its pull or its push has failed.
+enum class part_reaction : std::uint8_t {
+  try_again,
+  wait, ///< The worker has been replaced: no answer will be better, and the attempt ends soon.
+  end_job,
+};
+part_reaction part_reaction_to(errc code);
 
 /// Micro-batches are computed forward in their order, and backward in their order. `micro_order`
 /// says which of the two comes first.
@@ -113,10 +119,11 @@ bool is_tried_again(errc code);
 /// that is joined with the part below greets it, with the number of a new meeting. The part below
 /// says `ready` or `broken`, with that number, and says so again after each loss of its own and
 /// each change. So `ready` means: begin anew. Any `lost`, `ready` or `broken` ends an attempt that
-/// still needs that neighbour. The first part begins an attempt when the line is whole.
+/// still needs that neighbour. A part that ends an attempt says `drop` to the part below. The first
+/// part begins an attempt when the line is whole.
 ///
-/// Words of an earlier attempt may come after the next one has begun: a dead first part's parts
-/// below go on for a while. So words count if they name the present attempt.
+/// Words of an earlier attempt may come from below after the next one has begun. So words count if
+/// they name the present attempt.
 ///
 /// Errors: heard() fails for a word that cannot be. The link's owner closes the lane.
 /// Determinism: the same calls give the same effects.
@@ -147,19 +154,18 @@ public:
   // -- the worker, to the first part --
   /// The worker has values and a batch. Requires: done() or dropped() ended the step before.
   void began(const part_step& step, part_effects& out);
-  /// The worker does not want the gradient of its step any more. No effect without a step. Later
-  /// parts end the attempt, or drop it when the next one begins.
+  /// The worker does not want the gradient of its step any more. No effect without a step.
   void dropped(part_effects& out);
 
   // -- results; ignored for an attempt that has ended --
   void pulled(const part_attempt& of, part_effects& out);
-  void pull_failed(const part_attempt& of, time_point now);
   void computed_forward(part_effects& out);
   /// `loss`: of the last part, this micro-batch's share in the loss of the batch.
   void computed_backward(double loss, part_effects& out);
   /// The tables of this part have the batch: the push was applied, or is a duplicate.
   void pushed(const part_attempt& of, part_effects& out);
-  void push_failed(const part_attempt& of, time_point now);
+  /// The pull or the push that is under way has failed. Requires: the job does not end.
+  void failed(const part_attempt& of, errc why, time_point now);
   /// Tries again what failed. Call it at least each 20 ms.
   void tick(time_point now, part_effects& out);
 

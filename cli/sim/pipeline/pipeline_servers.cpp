@@ -29,13 +29,20 @@ void pipeline_world::shell::keep_gradient(std::uint32_t micro) {
 }
 
 void pipeline_world::shell::pull(const part_attempt& of, const part_step& step) {
+  check_askable(of);
   world_->ask(*part_, {part_->line, part_->index, part_->incarnation, of, step.batch.value});
 }
 
 void pipeline_world::shell::push(const part_attempt& of, const part_step& step) {
+  check_askable(of);
   world_->check_sum(*part_, of);
   world_->ask(*part_, {part_->line, part_->index, part_->incarnation, of, step.batch.value, true,
                        part_->sum});
+}
+
+/// Checks that servers have not refused the worker of this attempt for good.
+void pipeline_world::shell::check_askable(const part_attempt& of) const {
+  require(part_->fenced != of, "fenced: a part asks again");
 }
 
 void pipeline_world::shell::compute_forward(std::uint32_t micro) {
@@ -117,7 +124,7 @@ void pipeline_world::ask(const part& who, const request& what) {
   all_[who.place]->asks_for = what.of.incarnation;
   if (is_request_lost)
     return post_to(who, now_ + pick_ms(20, 200),
-                   [this, what](part& at) { answer(at, what, false, 0); });
+                   [this, what](part& at) { answer(at, what, errc::timed_out, 0); });
   at(arrives, [this, what, is_answer_lost, answered] {
     std::uint64_t value = 0;
     const auto refused = serve(what, value);
@@ -129,12 +136,11 @@ void pipeline_world::ask(const part& who, const request& what) {
         if (at.asks_for == what.of.incarnation)
           ask(at, what);
         else
-          answer(at, what, false, 0);
+          answer(at, what, errc::fenced, 0);
       });
     const auto when = is_answer_lost ? now_ + pick_ms(20, 200) : answered;
-    post_to(asks, when, [this, what, is_good = !refused && !is_answer_lost, value](part& at) {
-      answer(at, what, is_good, value);
-    });
+    const auto failed = is_answer_lost ? errc::timed_out : refused;
+    post_to(asks, when, [this, what, failed, value](part& at) { answer(at, what, failed, value); });
   });
 }
 
@@ -173,14 +179,16 @@ std::optional<errc> pipeline_world::serve(const request& what, std::uint64_t& va
 }
 
 /// Takes an answer of the servers, or the end of the wait for it.
-void pipeline_world::answer(part& who, const request& what, bool is_good, std::uint64_t value) {
-  if (!is_good)
+void pipeline_world::answer(part& who, const request& what, std::optional<errc> failed,
+                            std::uint64_t value) {
+  if (failed)
     ++(what.is_push ? tally_.failed_pushes : tally_.failed_pulls);
   if (who.is_first())
-    return worker_heard(who, what, is_good, value);
-  if (!is_good)
-    return what.is_push ? who.flow->push_failed(what.of, now_)
-                        : who.flow->pull_failed(what.of, now_);
+    return worker_heard(who, what, !failed, value);
+  if (failed == errc::fenced)
+    who.fenced = what.of;
+  if (failed)
+    return who.flow->failed(what.of, *failed, now_);
   if (what.is_push)
     return who.flow->pushed(what.of, *who.effects);
   const auto* const present = who.flow->present();

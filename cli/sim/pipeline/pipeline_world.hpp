@@ -99,6 +99,7 @@ private:
   void push_first(part& who);
   void worker_heard(part& who, const request& what, bool is_good, std::uint64_t value);
   void inject_faults();
+  void take_leases();
   void pause(part& who);
   void heal();
   bool is_over();
@@ -108,7 +109,7 @@ private:
   void ask(const part& who, const request& what);
   void list(std::uint32_t line, std::uint64_t incarnation);
   std::optional<errc> serve(const request& what, std::uint64_t& value);
-  void answer(part& who, const request& what, bool is_good, std::uint64_t value);
+  void answer(part& who, const request& what, std::optional<errc> failed, std::uint64_t value);
 
   // Lanes: pipeline_lanes.cpp.
   lane& lane_of(std::uint32_t from, std::uint32_t to);

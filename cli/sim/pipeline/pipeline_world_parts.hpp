@@ -75,6 +75,7 @@ public:
 
 private:
   void compute(std::uint32_t micro, bool is_forward);
+  void check_askable(const part_attempt& of) const;
 
   pipeline_world* world_;
   part* part_;
@@ -99,6 +100,7 @@ struct pipeline_world::part {
   std::unique_ptr<part_flow> flow = {};
   std::array<bool, 2> has_in = {}, has_out = {}; ///< Lanes, by side.
   const parcel* in_hand = nullptr;
+  std::optional<part_attempt> fenced = {}; ///< The last attempt of which a request was fenced.
 
   std::uint64_t value = 0;                            ///< Of the present attempt.
   std::map<std::uint32_t, std::uint64_t> inputs = {}; ///< By micro-batch, from their arrival on.

@@ -291,18 +291,40 @@ TEST_CASE("an error that time cures is repeated after 100 ms") {
 }
 
 TEST_CASE("a request that a shard's new generation refuses is made again") {
+  whole_line line{2, 2, micro_order::one_f_one_b};
+  int left = 4;
+  line.answer = [&](const request& what) -> result<reply> {
+    if (left-- % 2 == 0)
+      return {errc::rolled_back, "the server restores its partitions"};
+    return line.applied(what);
+  };
+  line.compute(1, {0});
+  line.run();
+  CHECK(line.failures().empty());
+  check_batch(line, whole_gradient(2, {0}, 2));
+}
+
+TEST_CASE("a push that is refused is not repeated once the worker has dropped the batch") {
   for (const auto code : {errc::fenced, errc::rolled_back}) {
-    whole_line line{2, 2, micro_order::one_f_one_b};
-    int left = 4;
+    CAPTURE(to_string(code));
+    whole_line line{3, 2, micro_order::one_f_one_b};
+    int refused = 0;
     line.answer = [&](const request& what) -> result<reply> {
-      if (left-- % 2 == 0)
-        return {code, "too late"};
-      return line.applied(what);
+      if (!what.push || what.push->step.batch != batch_id{0} || what.push->tables != line_tables(2))
+        return line.applied(what);
+      ++refused;
+      return {code, "too late"};
     };
     line.compute(1, {0});
+    for (int i = 0; i < 100; ++i) // One second.
+      line.step();
+    CHECK(refused > 0);
+    CHECK((refused == 1) == (code == errc::fenced)); // No later answer would be another one.
+    line.members[0]->line.dropped(1);
+    line.run(); // It ends, as nothing is repeated.
+    line.compute(2, {1});
     line.run();
-    CHECK(line.failures().empty());
-    check_batch(line, whole_gradient(2, {0}, 2));
+    check_batch(line, whole_gradient(3, {1}, 2));
   }
 }
 

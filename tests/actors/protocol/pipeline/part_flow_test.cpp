@@ -304,7 +304,7 @@ TEST_CASE("a failed pull and a failed push are tried again after a pause") {
   one_part last{1, 2};
   last.meet();
   last.hear(side::above, one_part::begin(1, step_of(5, 1)));
-  last.flow.pull_failed({10, 1}, last.now);
+  last.flow.failed({10, 1}, errc::timed_out, last.now);
   CHECK(last.tick(99ms).empty());
   CHECK(last.tick(1ms) == lines{"pull 1"});
   CHECK(last.tick(200ms).empty());
@@ -312,11 +312,20 @@ TEST_CASE("a failed pull and a failed push are tried again after a pause") {
   last.hear(side::above, one_part::micro(kind::forward, 0));
   last.forward_done();
   CHECK(last.backward_done(1) == lines{"up backward 0 of 10.1", "push 1 batch 5"});
-  last.flow.push_failed({10, 1}, last.now);
+  last.flow.failed({10, 1}, errc::rolled_back, last.now);
   CHECK(last.tick(100ms) == lines{"push 1 batch 5"});
-  last.flow.push_failed({10, 1}, last.now);
+  last.flow.failed({10, 1}, errc::overloaded, last.now);
   CHECK(last.hear(side::above, one_part::begin(2, step_of(5, 1))) == lines{"drop 1", "pull 2"});
   CHECK(last.tick(100ms).empty());
+}
+
+TEST_CASE("a part whose worker was replaced asks no more, and waits for the end of the attempt") {
+  one_part last{1, 2};
+  last.meet();
+  last.hear(side::above, one_part::begin(1, step_of(5, 1)));
+  last.flow.failed({10, 1}, errc::fenced, last.now);
+  CHECK(last.tick(10min).empty());
+  CHECK(last.hear(side::above, last.greet(2)) == lines{"drop 1", "up ready of 10.2"});
 }
 
 // -- deaths -------------------------------------------------------------------------------------
@@ -325,9 +334,9 @@ TEST_CASE("when a later part is lost, the batch begins anew with the next attemp
   one_part first{0, 3};
   first.meet();
   first.began(step_of(5));
-  CHECK(
-    first.hear(side::below, first.status(kind::broken, 1))
-    == lines{"drop 1", "say a later part has lost batch 5: it begins anew when the line is whole"});
+  CHECK(first.hear(side::below, first.status(kind::broken, 1))
+        == lines{"drop 1", "down drop of 10.1",
+                 "say a later part has lost batch 5: it begins anew when the line is whole"});
   CHECK(first.forward_done().empty()); // Of the attempt that has ended.
   CHECK(first.hear(side::below, first.status(kind::ready, 1))
         == lines{"down begin batch 5 clock 7 of 10.2", "F 0"});
@@ -338,12 +347,12 @@ TEST_CASE("ready in the middle of an attempt means that the part below has lost 
   middle.meet();
   middle.hear(side::above, one_part::begin(1, step_of(5)));
   CHECK(middle.hear(side::below, middle.status(kind::ready, 1))
-        == lines{"drop 1", "up ready of 10.1"});
+        == lines{"drop 1", "down drop of 10.1", "up ready of 10.1"});
   one_part first{0, 3};
   first.meet();
   first.began(step_of(5));
   CHECK(first.hear(side::below, first.status(kind::ready, 1))
-        == lines{"drop 1", "say a later part has lost batch 5: it begins anew",
+        == lines{"drop 1", "down drop of 10.1", "say a later part has lost batch 5: it begins anew",
                  "down begin batch 5 clock 7 of 10.2"});
   CHECK(first.forward_done() == lines{"F 0"}); // One computation at a time.
 }
@@ -414,13 +423,44 @@ TEST_CASE("a batch that the worker does not want any more is dropped") {
   first.meet();
   first.began(step_of(5));
   first.flow.dropped(first.out);
-  CHECK(first.take() == lines{"drop 1"});
+  CHECK(first.take() == lines{"drop 1", "down drop of 10.1"});
   CHECK(first.forward_done().empty());
   CHECK(first.began(step_of(6)) == lines{"down begin batch 6 clock 7 of 10.2", "F 0"});
   first.flow.dropped(first.out);
   first.take();
   first.flow.dropped(first.out); // Without a step.
   CHECK(first.take().empty());
+}
+
+TEST_CASE("each later part drops the batch that the line drops, and is ready for the next one") {
+  one_part middle{1, 3}, last{2, 3};
+  middle.meet();
+  middle.hear(side::above, one_part::begin(2, step_of(5)));
+  CHECK(middle.hear(side::above, one_part::micro(kind::drop, 0, 1)).empty()); // An earlier one.
+  CHECK(middle.hear(side::above, one_part::micro(kind::drop, 0, 2))
+        == lines{"drop 2", "down drop of 10.2"});
+  CHECK(middle.hear(side::above, one_part::begin(3, step_of(6)))
+        == lines{"down begin batch 6 clock 7 of 10.3", "pull 3"});
+  last.meet();
+  last.hear(side::above, one_part::begin(2, step_of(5)));
+  last.flow.failed({10, 2}, errc::rolled_back, last.now);
+  CHECK(last.hear(side::above, one_part::micro(kind::drop, 0, 2)) == lines{"drop 2"});
+  CHECK(last.tick(100ms).empty());
+}
+
+TEST_CASE("parts below a lost one drop its attempt, unless they have applied the batch") {
+  one_part middle{1, 3};
+  middle.meet();
+  middle.hear(side::above, one_part::begin(1, step_of(5, 1)));
+  CHECK(middle.lose(side::above) == lines{"drop 1", "down drop of 10.1"});
+  middle.join(side::above);
+  middle.hear(side::above, one_part::begin(2, step_of(5, 1)));
+  middle.flow.pulled({10, 2}, middle.out);
+  middle.hear(side::above, one_part::micro(kind::forward, 0, 2));
+  middle.forward_done();
+  middle.hear(side::below, one_part::micro(kind::backward, 0, 2));
+  middle.hear(side::below, one_part::applied(1, 2));
+  CHECK(middle.lose(side::above) == lines{"drop 2"});
 }
 
 TEST_CASE("words that cannot be are refused") {
