@@ -1,4 +1,4 @@
-"""Makes two hosts, which are network namespaces, and a line that delays, loses, doubles, reorders
+"""Makes two hosts, which are network namespaces, and a link that delays, loses, doubles, reorders
 or cuts their packets. Needs root and /dev/net/tun.
 """
 import collections

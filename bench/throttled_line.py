@@ -1,4 +1,4 @@
-"""Makes two hosts on a line of a given rate: network namespaces, a pair of virtual cards, and a
+"""Makes two hosts on a link of a given rate: network namespaces, a pair of virtual cards, and a
 token bucket in each direction. Needs root. Runs jobs on the two hosts.
 """
 import os

@@ -205,7 +205,7 @@ RUNNERS = {
     "fuzz": fuzz,
     "counting": counting("counting", 70, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize]),
     "counting, one replica": counting("lost", 30, [runs.kill_all_servers, *KILLS], replicas=1),
-    "counting, bad line": counting("line", 45, LINES, hosts=2),
+    "counting, bad link": counting("line", 45, LINES, hosts=2),
     "training": training("training", 30, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize,
                                           runs.kill_all_servers]),
     "training, resumed": resumed,

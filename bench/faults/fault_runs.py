@@ -278,7 +278,7 @@ def cut(*directions):
         job.line.cut = set(directions)
         time.sleep(2)
         job.line.cut = set()
-        require(job.line.counts["cut"] > before, "C13 vacuity", "the line was idle")
+        require(job.line.counts["cut"] > before, "C13 vacuity", "the link was idle")
         job.counts["F4" if len(directions) == 2 else "F5"] += 1
         job.heal()
     return fault
@@ -289,7 +289,7 @@ def slow_line(job):
     job.line.delay_s, job.line.jitter_s, job.line.bytes_per_s = 0.02, 0.004, 4e6
     time.sleep(4)
     job.line.delay_s, job.line.jitter_s, job.line.bytes_per_s = 0.0, 0.0, 1e12
-    require(job.line.counts["delayed"] > before, "C13 vacuity", "the line was idle")
+    require(job.line.counts["delayed"] > before, "C13 vacuity", "the link was idle")
     job.counts["F7"] += 1
     job.heal()
 
@@ -388,7 +388,7 @@ def start_on_hosts(job, words):
 
 
 def tool(job, *words):
-    """Runs the job's program with more options and without the line. Returns status and output."""
+    """Runs the job's program with more options and without the link. Returns status and output."""
     done = subprocess.run([*map(str, job.words), *map(str, words)], capture_output=True, text=True,
                           timeout=120, cwd=job.home, check=False)
     return done.returncode, done.stdout + done.stderr

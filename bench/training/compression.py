@@ -5,7 +5,7 @@ usage: bench/training/compression.py PROGRAMS [--data DIR] [--rounds 3] [--passe
                             [--workers 1] [--model mlp:256] [--json] [loopback] [line]
 
 loopback: bytes of a step on links, samples/s, test accuracy; 4 workers, 2 servers.
-line: bytes and time of a step if a line of --rate lies between the workers and the server. It needs
+line: bytes and time of a step if a link of --rate lies between the workers and the server. It needs
 root, for network namespaces.
 Each figure is median (least .. greatest) of the rounds; all codecs run in turn, within each round.
 """
@@ -86,9 +86,9 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, line")
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, help="default: 10 on loopback, 1 over the line")
+    parser.add_argument("--passes", type=int, help="default: 10 on loopback, 1 over the link")
     parser.add_argument("--rate", default="1gbit", help="as tc(8) writes it")
-    parser.add_argument("--workers", type=int, default=1, help="over the line")
+    parser.add_argument("--workers", type=int, default=1, help="over the link")
     parser.add_argument("--model", default="mlp:256")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_intermixed_args()
@@ -114,7 +114,7 @@ def main():
             return
         try:
             if not asked.json:
-                print(f"line of {asked.rate}: {asked.passes or 1} pass, {asked.workers} workers, "
+                print(f"link of {asked.rate}: {asked.passes or 1} pass, {asked.workers} workers, "
                       f"1 server, {asked.model}")
             base = words(asked.workers, 1, 1)
             program = programs / "async_sgd"

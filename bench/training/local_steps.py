@@ -6,10 +6,10 @@ usage: bench/training/local_steps.py PROGRAMS [--data DIR] [--rounds 3] [--rate 
 
 loopback: accuracy, and bytes on links, of 4 workers that take 1, 10 or 100 local steps of 64
 samples, beside the plain run of as many samples.
-line: samples/s of a worker on a line of --rate to the server, divided by 64 / (c + b / H), with
+line: samples/s of a worker on a link of --rate to the server, divided by 64 / (c + b / H), with
 H = 100 and without local steps. Here c is the time of a local step without exchanges, and b the time
 of the bytes of an exchange, in both directions one after the other, at the measured rate of the
-line. It needs root, for network namespaces.
+link. It needs root, for network namespaces.
 Each figure is median (least .. greatest) of the rounds, which have other seeds.
 """
 import argparse
@@ -85,7 +85,7 @@ def on_loopback(programs, data, rounds):
 
 
 def bytes_per_second(line):
-    """Returns the rate of one connection over the line."""
+    """Returns the rate of one connection over the link."""
     address = throttled_line.ADDRESSES[0]
     receiver = subprocess.Popen(
         [*line.prefixes[0], sys.executable, "-c", RECEIVER.format(address=address)],
