@@ -70,8 +70,8 @@ target_link_libraries(troupe PRIVATE troupe_cli)
 
 # -- cli/sim/: program `troupe_sim`, with deciders of its own that can make planted mistakes ------
 
-file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp cli/sim/gossip/*.cpp
-     cli/sim/pipeline/*.cpp actors/protocol/*.cpp actors/protocol/*/*.cpp)
+file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp cli/sim/*/*.cpp actors/protocol/*.cpp
+     actors/protocol/*/*.cpp)
 add_executable(troupe_sim ${sim_sources})
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
 # With this <cassert>, a broken assert is a violation of a history's seed, in every build type.

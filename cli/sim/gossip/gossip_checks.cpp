@@ -150,17 +150,17 @@ void gossip_world::check_transfers() {
 void gossip_world::check_end() {
   for (const auto& each : peers_)
     if (is_traced() && each->is_alive)
-      note("peer " + std::to_string(each->index) + " has " + std::to_string(each->copy) + ", clock "
+      note("peer " + std::to_string(each->place) + " has " + std::to_string(each->copy) + ", clock "
            + std::to_string(each->mix->clock()) + ", worker in state "
            + std::to_string(static_cast<int>(each->worker)) + ", "
-           + std::to_string(each->mix->living()) + " of " + std::to_string(each->has_in.size())
-           + " neighbours");
+           + std::to_string(each->mix->living()) + " of "
+           + std::to_string(graph_.neighbours_of[each->place].size()) + " neighbours");
   check_sum();
   for (const auto& each : peers_) {
     require(each->is_alive, "liveness: a peer does not start");
     require(each->worker == peer::worker_state::idle || !is_stopping_,
             "liveness: a request is not answered");
-    require(each->mix->living() == graph_.neighbours_of[each->index].size(),
+    require(each->mix->living() == graph_.neighbours_of[each->place].size(),
             "liveness: two neighbours do not meet");
     require(each->changes.empty(), "liveness: a change is not done");
     check_clock(*each);

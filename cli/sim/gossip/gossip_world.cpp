@@ -44,20 +44,19 @@ const std::vector<minimum<gossip_tally>> gossip_world::minima{
 };
 
 gossip_world::gossip_world(std::uint64_t seed, bool no_faults, trace_function trace)
-    : world(seed, no_faults, std::move(trace)),
+    : lane_world(seed, no_faults, std::move(trace)),
       how_(chance(0.5) ? mixing::each_step : mixing::pairwise), graph_(make_graph()),
-      kill_rate_(intensity(2.0)), break_rate_(intensity(16.0)), pause_rate_(intensity(5.0)),
-      renew_rate_(intensity(8.0)), idle_rate_(intensity(0.15)), connect_failure_(intensity(0.5)),
-      delay_us_max_(pick(200, chance(0.6) ? 2000 : 40'000)), seed_(seed), is_dead_(1),
-      is_broken_(1), lowest_(0), highest_(0) {
+      kill_rate_(intensity(2.0)), pause_rate_(intensity(5.0)), idle_rate_(intensity(0.15)),
+      seed_(seed), is_dead_(1), is_broken_(1), lowest_(0), highest_(0) {
+  set_faults({.break_rate = intensity(16.0),
+              .renew_rate = intensity(8.0),
+              .connect_failure = intensity(0.5),
+              .delay_us_max = pick(200, chance(0.6) ? 2000 : 40'000)});
   for (std::uint32_t i = 0; i < graph_.size(); ++i) {
     peers_.push_back(std::make_unique<peer>());
-    peers_.back()->index = i;
-    for (const auto other : graph_.neighbours_of[i]) {
-      lanes_.emplace_back();
-      lanes_.back().from = i;
-      lanes_.back().to = other;
-    }
+    peers_.back()->place = i;
+    for (const auto other : graph_.neighbours_of[i])
+      add_lane(i, other);
   }
   for (std::uint32_t i = 0; i < graph_.size(); ++i)
     start_peer(i);
@@ -94,7 +93,7 @@ neighbour_graph gossip_world::make_graph() {
 double gossip_world::collected_mean(std::uint32_t left_out) const {
   double sum = 0.0, count = 0.0;
   for (const auto& each : peers_)
-    if (each->is_alive && each->index != left_out) {
+    if (each->is_alive && each->place != left_out) {
       sum += each->copy;
       ++count;
     }
@@ -105,13 +104,11 @@ void gossip_world::start_peer(std::uint32_t index) {
   const auto& before = *peers_[index];
   const bool is_first = before.incarnation == 0;
   auto made = std::make_unique<peer>();
-  made->index = index;
+  made->place = index;
   made->incarnation = ++incarnations_;
   is_dead_.push_back(false);
   is_broken_.push_back(!is_first);
   const auto& neighbours = graph_.neighbours_of[index];
-  made->has_in.resize(neighbours.size());
-  made->has_out.resize(neighbours.size());
   made->met.resize(neighbours.size());
   made->step_us = pick(10'000, chance(0.8) ? 60'000 : 400'000);
   if (is_first)
@@ -132,42 +129,21 @@ void gossip_world::start_peer(std::uint32_t index) {
   idle_for_a_while(*peers_[index]);
 }
 
-/// Kills a peer. The others hear of it soon, or only after seconds if its host is gone.
+/// Kills a peer.
 void gossip_world::kill_peer(peer& victim, bool is_quick) {
-  note("peer " + std::to_string(victim.index) + " is killed");
+  note("peer " + std::to_string(victim.place) + " is killed");
   ++tally_.kills;
   victim.is_alive = false;
   is_dead_[victim.incarnation] = true;
   left_ += victim.copy;
-  const auto pick_delay = [&] { return is_quick ? pick_ms(1, 30) : pick_ms(50, 2000); };
-  for (auto& each : lanes_)
-    if (each.from == victim.index || each.to == victim.index) {
-      const auto sender = pick_delay(), receiver = pick_delay();
-      break_lane(each, sender, receiver);
-      if (each.to == victim.index)
-        each.receives = 0;
-    }
+  break_lanes_of(victim, is_quick);
   at(now_ + (chance(0.5) ? pick_ms(10, 200) : pick_ms(100, 2000)),
-     [this, index = victim.index] { start_peer(index); });
+     [this, index = victim.place] { start_peer(index); });
 }
 
-/// Lets something happen at a peer, unless it has died. While the peer stands still, it waits.
 void gossip_world::post_to(const peer& who, time_point when, std::function<void(peer&)> what) {
-  at(when, [this, index = who.index, incarnation = who.incarnation, what = std::move(what)] {
-    auto& present = *peers_[index];
-    if (!present.is_alive || present.incarnation != incarnation)
-      return;
-    present.inbox.push_back(what);
-    drain(present);
-  });
-}
-
-void gossip_world::drain(peer& who) {
-  while (!who.inbox.empty() && now_ >= who.paused_until) {
-    const auto next = std::move(who.inbox.front());
-    who.inbox.pop_front();
-    next(who);
-  }
+  lane_world::post_to(who, when,
+                      [this, place = who.place, what = std::move(what)] { what(*peers_[place]); });
 }
 
 // -- workers ------------------------------------------------------------------------------------
@@ -219,24 +195,10 @@ void gossip_world::inject_faults() {
   auto& one = *peers_[pick(0, peers_.size() - 1)];
   if (one.is_alive && chance(kill_rate_ * seconds))
     kill_peer(one, chance(0.7));
-  auto& which = lanes_[pick(0, lanes_.size() - 1)];
-  if (which.carries && chance(break_rate_ * seconds)) {
-    ++tally_.broken;
-    const auto hears = [&] { return chance(0.7) ? pick_ms(0, 20) : pick_ms(20, 1500); };
-    const auto sender = hears(), receiver = hears();
-    break_lane(which, sender, receiver);
-  }
-  if (chance(renew_rate_ * seconds))
-    renew_lane(lanes_[pick(0, lanes_.size() - 1)], chance(0.5));
+  fail_lanes(seconds);
   auto& other = *peers_[pick(0, peers_.size() - 1)];
-  if (other.is_alive && chance(pause_rate_ * seconds)) {
-    ++tally_.pauses;
-    other.paused_until = std::max(other.paused_until, now_ + pick_ms(10, 1000));
-    at(other.paused_until, [this, index = other.index] {
-      if (peers_[index]->is_alive)
-        drain(*peers_[index]);
-    });
-  }
+  if (other.is_alive && chance(pause_rate_ * seconds))
+    pause(other, pick_ms(10, 1000));
 }
 
 /// Ends the faults. Gradients are 0 from now on, so the copies approach each other.
@@ -279,6 +241,7 @@ void gossip_world::run() {
   while (step() && !is_over()) {
   }
   tally_.events = events();
+  static_cast<lane_tally&>(tally_) = lanes_counted();
   check_end();
 }
 

@@ -5,12 +5,13 @@
 
 #include "actors/protocol/gossip/mixer.hpp"
 #include "actors/protocol/gossip/neighbour_graph.hpp"
-#include "cli/sim/world.hpp"
+#include "cli/sim/lanes/lane_world.hpp"
 
 #include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,16 +22,15 @@
 namespace troupe::sim {
 
 /// Counts the events of a history, so that a run can show that it tested something.
-struct gossip_tally {
+struct gossip_tally : lane_tally {
   std::uint64_t events = 0, steps = 0, mixes = 0, halves = 0, rests = 0;
-  std::uint64_t meetings = 0, kills = 0, broken = 0, words_lost = 0, failed_connects = 0,
-                renewed = 0;
-  std::uint64_t pauses = 0, alone = 0, jumps = 0, busy = 0, released = 0, sent_again = 0;
+  std::uint64_t meetings = 0, kills = 0;
+  std::uint64_t alone = 0, jumps = 0, busy = 0, released = 0, sent_again = 0;
   std::uint64_t changes_lost = 0, late_changes = 0, unmatched = 0;
 };
 
 /// One history: faults for a time, then quiet, in which the copies have to approach each other.
-class gossip_world : public world {
+class gossip_world final : public lane_world {
 public:
   using tally = gossip_tally;
   static constexpr std::string_view name = "gossip";
@@ -49,7 +49,6 @@ public:
 private:
   class shell;
   struct peer;
-  struct lane;
   struct parcel;
 
   /// One mixing change between two incarnations.
@@ -74,7 +73,6 @@ private:
   void kill_peer(peer& victim, bool is_quick);
   double collected_mean(std::uint32_t left_out) const;
   void post_to(const peer& who, time_point when, std::function<void(peer&)> what);
-  void drain(peer& who);
   void begin_work(peer& who);
   void ask(peer& who);
   void work(peer& who);
@@ -85,14 +83,11 @@ private:
   bool is_over();
 
   // Lanes: gossip_lanes.cpp.
-  lane& lane_of(std::uint32_t from, std::uint32_t to);
-  std::uint32_t place_of(std::uint32_t at, std::uint32_t neighbour) const;
-  void connect_lanes();
-  void connect(lane& which);
-  void end_sending(lane& which, peer& sender);
-  void set_lane(peer& at, std::uint32_t neighbour, bool is_out, bool is_up);
-  void break_lane(lane& which, milliseconds sender_hears, milliseconds receiver_hears);
-  void renew_lane(const lane& which, bool at_sender);
+  end& end_at(std::uint32_t where) override;
+  void joined(end& at, std::uint32_t neighbour) override;
+  void lost(end& at, std::uint32_t neighbour) override;
+  void failed(const lane& which) override;
+  std::uint32_t edge_of(std::uint32_t at, std::uint32_t neighbour) const;
   void carry(peer& from, std::uint32_t neighbour, const peer_word& what);
   void deliver(peer& to, std::uint32_t from, const parcel& what);
 
@@ -112,8 +107,7 @@ private:
 
   mixing how_;
   neighbour_graph graph_;
-  double kill_rate_, break_rate_, pause_rate_, renew_rate_, idle_rate_, connect_failure_;
-  std::uint64_t delay_us_max_;
+  double kill_rate_, pause_rate_, idle_rate_;
   std::uint64_t seed_;
   std::uint64_t incarnations_ = 0, batches_ = 0, steps_ = 0;
   bool is_stopping_ = false; ///< Workers begin no batch.
@@ -121,7 +115,6 @@ private:
   double spread_at_quiet_ = 0;
 
   std::vector<std::unique_ptr<peer>> peers_;
-  std::vector<lane> lanes_;
   std::vector<bool> is_dead_;   ///< By incarnation.
   std::vector<bool> is_broken_; ///< By incarnation: one of its lanes broke.
 

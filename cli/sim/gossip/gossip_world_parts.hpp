@@ -3,8 +3,6 @@
 
 #include "cli/sim/gossip/gossip_world.hpp"
 
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,7 +41,7 @@ private:
   peer* peer_;
 };
 
-struct gossip_world::peer {
+struct gossip_world::peer : end {
   struct kept_change {
     double value = 0;
     change_name name = {};
@@ -60,17 +58,13 @@ struct gossip_world::peer {
   };
   enum class worker_state : std::uint8_t { idle, asks, computes, pushes };
 
-  std::uint32_t index = 0;
-  std::uint64_t incarnation = 0;
-  bool is_alive = false;
   std::unique_ptr<shell> effects = {};
   std::unique_ptr<mixer> mix = {};
   double copy = 0;
   std::map<std::pair<std::uint64_t, std::uint32_t>, kept_copy> kept = {}; ///< Clock, neighbour.
   std::map<std::uint32_t, kept_change> changes = {};
-  std::vector<bool> has_in = {}, has_out = {}; ///< Lanes, by neighbour.
-  std::vector<std::uint64_t> met = {};         ///< Incarnation of the neighbour, as it greeted.
-  std::uint64_t mixes = 0;                     ///< Exchanges that changed the copy, but late ones.
+  std::vector<std::uint64_t> met = {}; ///< Incarnation of the neighbour, as it greeted.
+  std::uint64_t mixes = 0;             ///< Exchanges that changed the copy, but late ones.
   std::map<change_name, answered_ask> answers = {};
   /// Notes that the meeting with a neighbour ends.
   void end_answers(std::uint32_t neighbour) {
@@ -86,22 +80,6 @@ struct gossip_world::peer {
   std::uint64_t open_steps = 0; ///< Pushes without a step.
   time_point pushed_at{0};
   std::uint64_t step_us = 0; ///< Longest step of the worker.
-
-  std::deque<std::function<void(peer&)>> inbox = {};
-  time_point paused_until{0};
-};
-
-/// A lane from a peer to its neighbour, and its present session.
-struct gossip_world::lane {
-  std::uint32_t from = 0, to = 0;
-  std::uint64_t session = 0;  ///< The newest one.
-  std::uint64_t receives = 0; ///< Session of the receiver; 0: none.
-  std::uint64_t from_incarnation = 0, to_incarnation = 0;
-  bool is_opening = false, sends = false; ///< The sender's end.
-  bool carries = false;                   ///< Words that are sent now arrive.
-  std::uint64_t dropped = 0;              ///< Words of sessions up to this one do not arrive.
-  std::uint64_t delay_us_max = 1000;
-  time_point last{0}; ///< Arrival of the last word.
 };
 
 } // namespace troupe::sim

@@ -117,7 +117,7 @@ void pipeline_world::report(part& at) {
 
 /// Sends a request to the servers. Request or answer may be lost, which the asking part notices.
 void pipeline_world::ask(const part& who, const request& what) {
-  const auto way = [&] { return std::chrono::microseconds{pick(50, delay_us_max_)}; };
+  const auto way = [&] { return std::chrono::microseconds{pick(50, request_us_max_)}; };
   const bool is_request_lost = !quiet_ && chance(request_failure_);
   const bool is_answer_lost = !quiet_ && chance(request_failure_);
   const auto arrives = now_ + way(), answered = arrives + way();

@@ -44,25 +44,24 @@ const std::vector<minimum<pipeline_tally>> pipeline_world::minima{
 };
 
 pipeline_world::pipeline_world(std::uint64_t seed, bool no_faults, trace_function trace)
-    : world(seed, no_faults, std::move(trace)), schedule_{.order = chance(0.5)
-                                                                     ? micro_order::fill_drain
-                                                                     : micro_order::one_f_one_b,
-                                                          .ahead =
-                                                            static_cast<std::uint32_t>(pick(0, 2))},
+    : lane_world(seed, no_faults, std::move(trace)),
+      schedule_{.order = chance(0.5) ? micro_order::fill_drain : micro_order::one_f_one_b,
+                .ahead = static_cast<std::uint32_t>(pick(0, 2))},
       parts_(static_cast<std::uint32_t>(pick(2, 4))), kill_rate_(intensity(4.0)),
-      break_rate_(intensity(8.0)), pause_rate_(intensity(4.0)), renew_rate_(intensity(8.0)),
-      take_rate_(intensity(8.0)), connect_failure_(intensity(0.5)),
-      request_failure_(intensity(0.2)), delay_us_max_(pick(200, chance(0.6) ? 2000 : 40'000)),
-      micros_max_(pick(1, 6)), lines_(pick(1, 2)), tables_(parts_) {
+      pause_rate_(intensity(4.0)), take_rate_(intensity(8.0)), request_failure_(intensity(0.2)),
+      request_us_max_(pick(200, chance(0.6) ? 2000 : 40'000)), micros_max_(pick(1, 6)),
+      lines_(pick(1, 2)), tables_(parts_) {
+  set_faults({.break_rate = intensity(8.0),
+              .renew_rate = intensity(8.0),
+              .connect_failure = intensity(0.5),
+              .delay_us_max = request_us_max_});
   const auto places = static_cast<std::uint32_t>(lines_.size()) * parts_;
   for (std::uint32_t i = 0; i < places; ++i) {
     all_.push_back(std::make_unique<part>());
-    if ((i + 1) % parts_ != 0)
-      for (const bool is_down : {true, false}) {
-        lanes_.emplace_back();
-        lanes_.back().from = is_down ? i : i + 1;
-        lanes_.back().to = is_down ? i + 1 : i;
-      }
+    if ((i + 1) % parts_ != 0) {
+      add_lane(i, i + 1);
+      add_lane(i + 1, i);
+    }
   }
   for (std::uint32_t i = 0; i < places; ++i)
     start_part(i);
@@ -91,7 +90,7 @@ void pipeline_world::start_part(std::uint32_t where) {
   list(all_[where]->line, all_[where]->incarnation);
 }
 
-/// Kills a part. The others hear of it soon, or only after seconds if its host is gone.
+/// Kills a part.
 void pipeline_world::kill_part(part& victim, bool is_quick) {
   note("part " + std::to_string(victim.place) + " is killed");
   ++tally_.kills;
@@ -102,35 +101,14 @@ void pipeline_world::kill_part(part& victim, bool is_quick) {
     open_.insert(open_.end(), leased.begin(), leased.end());
     leased.clear();
   }
-  const auto pick_delay = [&] { return is_quick ? pick_ms(1, 30) : pick_ms(50, 2000); };
-  for (auto& each : lanes_)
-    if (each.from == victim.place || each.to == victim.place) {
-      const auto sender = pick_delay(), receiver = pick_delay();
-      break_lane(each, sender, receiver);
-      if (each.to == victim.place)
-        each.receives = 0;
-    }
+  break_lanes_of(victim, is_quick);
   at(now_ + (chance(0.5) ? pick_ms(5, 50) : pick_ms(50, 1000)),
      [this, place = victim.place] { start_part(place); });
 }
 
-/// Lets something happen at a part, unless it has died. While the part stands still, it waits.
 void pipeline_world::post_to(const part& who, time_point when, std::function<void(part&)> what) {
-  at(when, [this, place = who.place, incarnation = who.incarnation, what = std::move(what)] {
-    auto& present = *all_[place];
-    if (!present.is_alive || present.incarnation != incarnation)
-      return;
-    present.inbox.push_back(what);
-    drain(present);
-  });
-}
-
-void pipeline_world::drain(part& who) {
-  while (!who.inbox.empty() && now_ >= who.paused_until) {
-    const auto next = std::move(who.inbox.front());
-    who.inbox.pop_front();
-    next(who);
-  }
+  lane_world::post_to(who, when,
+                      [this, place = who.place, what = std::move(what)] { what(*all_[place]); });
 }
 
 // -- workers ------------------------------------------------------------------------------------
@@ -221,18 +199,10 @@ void pipeline_world::inject_faults() {
   auto& one = *all_[pick(0, all_.size() - 1)];
   if (one.is_alive && chance(kill_rate_ * seconds))
     kill_part(one, chance(0.7));
-  auto& which = lanes_[pick(0, lanes_.size() - 1)];
-  if (which.carries && chance(break_rate_ * seconds)) {
-    ++tally_.broken;
-    const auto hears = [&] { return chance(0.7) ? pick_ms(0, 20) : pick_ms(20, 1500); };
-    const auto sender = hears(), receiver = hears();
-    break_lane(which, sender, receiver);
-  }
-  if (chance(renew_rate_ * seconds))
-    renew_lane(lanes_[pick(0, lanes_.size() - 1)], chance(0.5));
+  fail_lanes(seconds);
   auto& other = *all_[pick(0, all_.size() - 1)];
   if (other.is_alive && chance(pause_rate_ * seconds))
-    pause(other);
+    pause(other, pick_ms(5, chance(0.7) ? 100 : 1000));
 }
 
 /// Takes leases away, also for a while in the quiet: then a line may have no batch after that one.
@@ -242,15 +212,6 @@ void pipeline_world::take_leases() {
   auto& first = *all_[line * parts_];
   if (first.is_alive && chance(take_rate_ * seconds))
     post_to(first, now_, [this](part& at) { take_away(at); });
-}
-
-void pipeline_world::pause(part& who) {
-  ++tally_.pauses;
-  who.paused_until = std::max(who.paused_until, now_ + pick_ms(5, chance(0.7) ? 100 : 1000));
-  at(who.paused_until, [this, place = who.place] {
-    if (all_[place]->is_alive)
-      drain(*all_[place]);
-  });
 }
 
 /// Ends the faults. Each line computes a few batches more.
@@ -290,6 +251,7 @@ void pipeline_world::run() {
   while (now_ < pipeline_quiet_end && step() && !is_over()) {
   }
   tally_.events = events();
+  static_cast<lane_tally&>(tally_) = lanes_counted();
   check_end();
 }
 

@@ -4,11 +4,12 @@
 #pragma once
 
 #include "actors/protocol/pipeline/part_flow.hpp"
-#include "cli/sim/world.hpp"
+#include "cli/sim/lanes/lane_world.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <deque>
 #include <map>
 #include <memory>
@@ -22,17 +23,16 @@
 namespace troupe::sim {
 
 /// Counts the events of a history, so that a run can show that it tested something.
-struct pipeline_tally {
+struct pipeline_tally : lane_tally {
   std::uint64_t events = 0, batches = 0, micros = 0, attempts = 0, ended = 0;
-  std::uint64_t kills = 0, first_kills = 0, broken = 0, renewed = 0, failed_connects = 0,
-                words_lost = 0;
-  std::uint64_t pauses = 0, taken_away = 0, not_applied = 0, failed_pulls = 0, failed_pushes = 0;
+  std::uint64_t kills = 0, first_kills = 0;
+  std::uint64_t taken_away = 0, not_applied = 0, failed_pulls = 0, failed_pushes = 0;
   std::uint64_t duplicates = 0, fenced = 0, not_listed = 0, old_words = 0, old_results = 0,
                 bounds_met = 0;
 };
 
 /// One history: faults for a time, then quiet, in which all batches have to be applied.
-class pipeline_world : public world {
+class pipeline_world final : public lane_world {
 public:
   using tally = pipeline_tally;
   static constexpr std::string_view name = "pipeline";
@@ -51,7 +51,6 @@ public:
 private:
   class shell;
   struct part;
-  struct lane;
   struct parcel;
   struct request;
 
@@ -91,7 +90,6 @@ private:
   void start_part(std::uint32_t where);
   void kill_part(part& victim, bool is_quick);
   void post_to(const part& who, time_point when, std::function<void(part&)> what);
-  void drain(part& who);
   void begin_work(part& who);
   void pull_for(part& who);
   void idle_for_a_while(part& who);
@@ -100,7 +98,6 @@ private:
   void worker_heard(part& who, const request& what, bool is_good, std::uint64_t value);
   void inject_faults();
   void take_leases();
-  void pause(part& who);
   void heal();
   bool is_over();
 
@@ -112,13 +109,9 @@ private:
   void answer(part& who, const request& what, std::optional<errc> failed, std::uint64_t value);
 
   // Lanes: pipeline_lanes.cpp.
-  lane& lane_of(std::uint32_t from, std::uint32_t to);
-  void connect_lanes();
-  void connect(lane& which);
-  void end_sending(lane& which, part& sender);
-  void set_lane(part& at, part_side side, bool is_out, bool is_up);
-  void break_lane(lane& which, milliseconds sender_hears, milliseconds receiver_hears);
-  void renew_lane(const lane& which, bool at_sender);
+  end& end_at(std::uint32_t where) override;
+  void joined(end& at, std::uint32_t neighbour) override;
+  void lost(end& at, std::uint32_t neighbour) override;
   void carry(part& from, part_side to, const part_word& what);
   void deliver(part& to, part_side from, const parcel& what);
 
@@ -134,14 +127,12 @@ private:
 
   micro_schedule schedule_;
   std::uint32_t parts_ = 2; ///< Of each line.
-  double kill_rate_, break_rate_, pause_rate_, renew_rate_, take_rate_, connect_failure_,
-    request_failure_;
-  std::uint64_t delay_us_max_, micros_max_;
+  double kill_rate_, pause_rate_, take_rate_, request_failure_;
+  std::uint64_t request_us_max_, micros_max_;
   std::uint64_t starts_ = 0, lists_ = 0, batches_ = 0;
 
   std::vector<std::unique_ptr<part>> all_; ///< Line after line.
   std::vector<line_state> lines_;
-  std::vector<lane> lanes_;
   std::vector<table> tables_;       ///< By part.
   std::deque<std::uint64_t> open_;  ///< Batches without a lease, of leases that ended.
   std::set<std::uint64_t> applied_; ///< Batches that the coordinator was told of.

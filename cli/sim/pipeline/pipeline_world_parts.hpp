@@ -3,9 +3,6 @@
 
 #include "cli/sim/pipeline/pipeline_world.hpp"
 
-#include <array>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,7 +78,7 @@ private:
   part* part_;
 };
 
-struct pipeline_world::part {
+struct pipeline_world::part : end {
   struct computation {
     part_attempt of = {};
     std::uint32_t micro = 0;
@@ -92,13 +89,10 @@ struct pipeline_world::part {
   };
   enum class worker_state : std::uint8_t { idle, pulls, flows, pushes };
 
-  std::uint32_t place = 0, line = 0, index = 0;
-  std::uint64_t incarnation = 0;
+  std::uint32_t line = 0, index = 0;
   std::uint64_t asks_for = 0; ///< The start of the worker for which it asked the servers last.
-  bool is_alive = false;
   std::unique_ptr<shell> effects = {};
   std::unique_ptr<part_flow> flow = {};
-  std::array<bool, 2> has_in = {}, has_out = {}; ///< Lanes, by side.
   const parcel* in_hand = nullptr;
   std::optional<part_attempt> fenced = {}; ///< The last attempt of which a request was fenced.
 
@@ -115,9 +109,6 @@ struct pipeline_world::part {
   std::uint64_t batch = 0;                  ///< That the worker is at.
   std::uint64_t pushed_sum = 0;             ///< That the worker pushes.
 
-  std::deque<std::function<void(part&)>> inbox = {};
-  time_point paused_until{0};
-
   bool is_first() const { return index == 0; }
   /// Forgets all inputs, gradients and the sum of an attempt.
   void forget() {
@@ -128,24 +119,9 @@ struct pipeline_world::part {
   }
 };
 
-/// A lane from a part to its neighbour, and its present session.
-struct pipeline_world::lane {
-  std::uint32_t from = 0, to = 0; ///< Places.
-  std::uint64_t session = 0;      ///< The newest one.
-  std::uint64_t receives = 0;     ///< Session of the receiver; 0: none.
-  std::uint64_t from_incarnation = 0, to_incarnation = 0;
-  bool is_opening = false, sends = false; ///< The sender's end.
-  bool carries = false;                   ///< Words that are sent now arrive.
-  std::uint64_t dropped = 0;              ///< Words of sessions up to this one do not arrive.
-  std::uint64_t delay_us_max = 1000;
-  time_point last{0}; ///< Arrival of the last word.
-
-  /// Returns where the receiver is, as the sender sees it.
-  part_side side_of_receiver() const { return to > from ? part_side::below : part_side::above; }
-  part_side side_of_sender() const { return to > from ? part_side::above : part_side::below; }
-};
-
-/// Returns the place of a side in arrays of both.
-constexpr std::size_t place_of(part_side side) { return side == part_side::above ? 0 : 1; }
+/// Returns the side of a part on which a neighbour is.
+constexpr part_side side_of(std::uint32_t place, std::uint32_t neighbour) {
+  return neighbour < place ? part_side::above : part_side::below;
+}
 
 } // namespace troupe::sim
