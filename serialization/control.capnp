@@ -182,7 +182,6 @@ struct ActorStatus {
   host @1 :Text;
   failure @2 :Data.Failure;
   stopped @3 :Bool;
-  name @4 :Text;
 }
 
 struct StatusMessage {

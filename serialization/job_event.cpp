@@ -104,6 +104,8 @@ constexpr std::array<kind_description, event_kinds> kinds{{
   {event_kind::coordinator_back, "coordinator_back", "coordinator back"},
   {event_kind::stopping, "stopping", "stopping; press Ctrl-C again to stop at once"},
   {event_kind::actor_lost, "actor_lost", "{member} lost ({reason})"},
+  {event_kind::actor_unstopped, "actor_unstopped",
+   "{member} has not stopped within {seconds:time}: the job ends without it"},
 }};
 
 consteval bool is_in_order() {

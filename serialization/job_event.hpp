@@ -84,10 +84,11 @@ enum class event_kind : std::uint16_t {
   coordinator_hung,
   coordinator_back,
   stopping,
-  // Actors of a program.
+  // Actors.
   actor_lost,
+  actor_unstopped,
 };
-constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::actor_lost) + 1;
+constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::actor_unstopped) + 1;
 
 using event_value = std::variant<std::uint64_t, double, std::string>;
 

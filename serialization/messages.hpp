@@ -164,7 +164,6 @@ struct actor_status {
   std::string host;              ///< Host of its process.
   std::optional<failure> failed; ///< The actor cannot go on, and the job must stop.
   bool stopped = false;          ///< Its stop() has returned: its end costs the job nothing.
-  std::string name = {};         ///< For lines, of a part of a line: "line:1's part 1"; else empty.
 
   bool operator==(const actor_status&) const = default;
 };

@@ -78,16 +78,13 @@ static void write(const actor_status& from, schema::ActorStatus::Builder to) {
   to.setHost(cut_text(from.host, scratch));
   write_failure(from.failed, to);
   to.setStopped(from.stopped);
-  if (!from.name.empty())
-    to.setName(cut_text(from.name, scratch));
 }
 
 static actor_status read(schema::ActorStatus::Reader from) {
   return {.counters = detail::read(from.getCounters()),
           .host = read_text(from.getHost()),
           .failed = read_failure(from),
-          .stopped = from.getStopped(),
-          .name = read_text(from.getName())};
+          .stopped = from.getStopped()};
 }
 
 void write(const lease_progress& from, schema::LeaseProgress::Builder to) {

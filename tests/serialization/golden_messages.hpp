@@ -202,8 +202,7 @@ inline std::vector<std::pair<std::string, message>> golden_channel_messages() {
   shown.members[0].actor = golden_actor_counters();
   const actor_status of_actor{golden_actor_counters(), "node7", failure{errc::job_failed, "no"},
                               true};
-  const actor_status of_part{
-    {{}, {}, golden_worker_counters()}, "node7", {}, false, "line:1's part 1"};
+  const actor_status of_part{{{}, {}, golden_worker_counters()}, "node7", {}, false};
   return {
     {"lane_open", channel_message{channel_open{"players.seen>learners.came", 3, "step/16", 8}}},
     {"lane_parcel", channel_message{parcel}},

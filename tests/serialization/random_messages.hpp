@@ -274,8 +274,7 @@ inline desired_server random_desired_server(random_source& random) {
 }
 
 inline actor_status random_actor_status(random_source& random) {
-  return {random_actor_counters(random), random.text(), random_reason(random), random.chance(),
-          random.text()};
+  return {random_actor_counters(random), random.text(), random_reason(random), random.chance()};
 }
 
 inline parcel_message random_parcel(random_source& random) {

@@ -259,7 +259,6 @@ played play_part(const member_plan& what, const surroundings& in, std::uint32_t 
   how.ports = lanes_of(what.self(), in.graph->workers_name, in);
   how.notes = path.notes;
   auto options = options_of_part(what, in, part, path.notes);
-  how.name = options.name();
   how.make = [options = std::move(options), make = planned.parts[part].make,
               index = planned.line_of(what.self()) * planned.count() + part,
               count = planned.lines * planned.count()](port_room& room) {

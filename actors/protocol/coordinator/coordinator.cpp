@@ -5,9 +5,6 @@
 #include "actors/protocol/mutation.hpp"
 #include "serialization/layout.hpp"
 
-#include "fmt/format.h"
-#include "fmt/ranges.h"
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -517,14 +514,12 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
 
 /// Names the actors that the job does not wait for any longer.
 void coordinator::name_unstopped(coordinator_effects& effects) {
-  std::vector<std::string> names;
+  constexpr std::chrono::duration<double> seconds = actor_stop_time;
   for (const auto& [index, actor] : actors_)
-    if (const auto& [id, report] = actor; !report.stopped)
-      names.push_back(report.name.empty() ? "stop() of " + name_of(id) : report.name);
-  if (!names.empty())
-    notify(note_of(fmt::format("{} has not returned within {} s: the job ends without it",
-                               fmt::join(names, ", "), actor_stop_time / 1s)),
-           effects);
+    if (!actor.report.stopped)
+      notify({event_kind::actor_unstopped,
+              {{"member", name_of(actor.id)}, {"seconds", seconds.count()}}},
+             effects);
 }
 
 void coordinator::stop(time_point now, coordinator_effects& effects) {

@@ -284,7 +284,6 @@ struct member_shell {
       status.counters.requests.wire_bytes_received = traffic.received_bytes;
     }
     status.host = options.host;
-    status.name = options.name;
     status.failed = life->failure_told();
     status.stopped = life->has_stopped();
     port.send(std::move(status));

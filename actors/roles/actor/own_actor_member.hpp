@@ -21,7 +21,6 @@ struct own_actor_options {
   member_id self;
   job_spec job;
   std::string host{}; ///< Name of the machine.
-  std::string name{}; ///< Name in lines, "line:1's part 1"; empty: "actor 0".
   /// Makes the actor, puts it into its place, and connects its ports, on the thread that uses it.
   /// May throw. The actor may be an inner_actor.
   std::function<std::unique_ptr<own_actor>(port_room&)> make{};

@@ -137,7 +137,6 @@ struct fixture : actor_fixture {
     own_actor_options how;
     how.self = actor_id;
     how.job = job;
-    how.name = "line:1's part 1";
     how.own_thread = false;
     how.slowness = slowness();
     how.ports =
@@ -219,7 +218,6 @@ TEST_CASE("a worker and a member of its line push each batch, the later part fir
       CHECK(where.table.value / 2 == each.ranges[0].table.value / 2); // The own tables alone.
   const auto& told = f.coordinator.last<actor_status>();
   CHECK(told.failed == std::nullopt);
-  CHECK(told.name == "line:1's part 1");
   CHECK(told.counters.requests.pushes_sent == 4);
   CHECK(told.counters.requests.pushes_acknowledged == 4);
   CHECK(told.counters.requests.pushes_refused == 0);
