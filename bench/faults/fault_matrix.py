@@ -22,7 +22,7 @@ import time
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import bad_line  # noqa: E402
+import bad_link  # noqa: E402
 import fault_runs as runs  # noqa: E402
 
 FAULTS = {
@@ -166,13 +166,13 @@ def fuzz(asked, home):
 
 def counting(name, seconds, faults, replicas=2, hosts=1):
     def runner(asked, home):
-        line = bad_line.BadLine(asked.seed) if hosts == 2 else None
+        link = bad_link.BadLink(asked.seed) if hosts == 2 else None
         try:
             return outcomes(runs.counting(home, asked.programs, name, seconds, faults, replicas,
-                                          line, asked.seed))
+                                          link, asked.seed))
         finally:
-            if line:
-                line.close()
+            if link:
+                link.close()
     return runner
 
 
@@ -205,7 +205,7 @@ RUNNERS = {
     "fuzz": fuzz,
     "counting": counting("counting", 70, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize]),
     "counting, one replica": counting("lost", 30, [runs.kill_all_servers, *KILLS], replicas=1),
-    "counting, bad link": counting("line", 45, LINES, hosts=2),
+    "counting, bad link": counting("link", 45, LINES, hosts=2),
     "training": training("training", 30, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize,
                                           runs.kill_all_servers]),
     "training, resumed": resumed,

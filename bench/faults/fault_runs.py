@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/distributed"), str(ROOT / "bench")]
 import cluster  # noqa: E402
 
-import bad_line  # noqa: E402
+import bad_link  # noqa: E402
 from damaged_checkpoints import committed, flip, tear  # noqa: E402
 
 WORKERS, SERVERS, ELEMENTS = 5, 3, 10_000  # Fewer workers are not compared with each other.
@@ -42,19 +42,19 @@ def require(holds, checker, why):
 class Job:
     """A job on one or two hosts, counts of its faults, and members that may be lost for them."""
 
-    def __init__(self, home, programs, name, program, words, line=None, seed=1):
+    def __init__(self, home, programs, name, program, words, link=None, seed=1):
         self.home, self.programs, self.name = home / name, programs, name
         self.home.mkdir()
         self.dice = random.Random(seed)
         self.counts = collections.Counter()
         self.victims = set()
         self.descriptors = 0
-        self.line = line
+        self.link = link
         self.words = [programs / program, *words]
         self.runs = []
 
     def start(self, *options, host=0, prefix=()):
-        prefix = (*(self.line.prefixes[host] if self.line else ()), *prefix)
+        prefix = (*(self.link.prefixes[host] if self.link else ()), *prefix)
         name = f"run{len(self.runs)}"
         words = [*self.words, *options, "--run-dir", self.home / name / "run"]
         if "--join" not in options:
@@ -273,34 +273,34 @@ def resize(job):
 
 def cut(*directions):
     def fault(job):
-        before = job.line.counts["cut"]
+        before = job.link.counts["cut"]
         job.victims |= {"server 2", "worker 2", "worker 3", "worker 4"}
-        job.line.cut = set(directions)
+        job.link.cut = set(directions)
         time.sleep(2)
-        job.line.cut = set()
-        require(job.line.counts["cut"] > before, "C13 vacuity", "the link was idle")
+        job.link.cut = set()
+        require(job.link.counts["cut"] > before, "C13 vacuity", "the link was idle")
         job.counts["F4" if len(directions) == 2 else "F5"] += 1
         job.heal()
     return fault
 
 
 def slow_line(job):
-    before = job.line.counts["delayed"]
-    job.line.delay_s, job.line.jitter_s, job.line.bytes_per_s = 0.02, 0.004, 4e6
+    before = job.link.counts["delayed"]
+    job.link.delay_s, job.link.jitter_s, job.link.bytes_per_s = 0.02, 0.004, 4e6
     time.sleep(4)
-    job.line.delay_s, job.line.jitter_s, job.line.bytes_per_s = 0.0, 0.0, 1e12
-    require(job.line.counts["delayed"] > before, "C13 vacuity", "the link was idle")
+    job.link.delay_s, job.link.jitter_s, job.link.bytes_per_s = 0.0, 0.0, 1e12
+    require(job.link.counts["delayed"] > before, "C13 vacuity", "the link was idle")
     job.counts["F7"] += 1
     job.heal()
 
 
 def unreliable_line(job):
-    before = job.line.counts.copy()
-    job.line.loss, job.line.repetition, job.line.jitter_s = 0.01, 0.02, 0.002
+    before = job.link.counts.copy()
+    job.link.loss, job.link.repetition, job.link.jitter_s = 0.01, 0.02, 0.002
     time.sleep(4)
-    job.line.loss = job.line.repetition = job.line.jitter_s = 0.0
+    job.link.loss = job.link.repetition = job.link.jitter_s = 0.0
     for kind in "lost", "doubled", "overtaken":
-        count = job.line.counts[kind] - before[kind]
+        count = job.link.counts[kind] - before[kind]
         require(count > 0, "C13 vacuity", f"no packet was {kind}")
         job.counts["F6"] += count
     job.heal()
@@ -342,7 +342,7 @@ def small_disk(job):
         subprocess.run(["umount", "-l", where], check=False)
 
 
-def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=1):
+def counting(home, programs, name, seconds, faults, replicas=2, link=None, seed=1):
     """Runs count_batches under ssp, whose sums prove that each batch counts once. With replicas its
     trace is replayed. Then its two newest checkpoints are damaged, and it goes on from an older one
     on another number of servers.
@@ -350,7 +350,7 @@ def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=
     samples = 60 * WORKERS * seconds  # A step takes 15 ms and more.
     words = ["--elements", ELEMENTS, "--batch", 1, "--samples", samples, "--epochs", 1, "--sync",
              f"ssp:{STALENESS}", "--workers", WORKERS, *straggling(15)]
-    job = Job(home, programs, name, "count_batches", words, line, seed)
+    job = Job(home, programs, name, "count_batches", words, link, seed)
     with small_disk(job) as disk:
         checkpoints = disk / "checkpoints"
         cluster_words = ["--servers", SERVERS, "--replicas", replicas, "--checkpoint", checkpoints,
@@ -374,10 +374,10 @@ def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=
 
 
 def start_on_hosts(job, words):
-    if not job.line:
+    if not job.link:
         job.start(*words)
         return
-    where = f"{bad_line.ADDRESSES[0]}:7777"
+    where = f"{bad_link.ADDRESSES[0]}:7777"
     plain = "--allow-plaintext-on-network"
     job.start(*words, "--listen", where, plain, "--here", "server:0,server:1,worker:0,worker:1")
     job.run.await_event("note", text=re.compile("without encryption"))

@@ -2,10 +2,10 @@
 """Measures the savings and costs of --compress and --compress-pulls by training on MNIST.
 
 usage: bench/training/compression.py PROGRAMS [--data DIR] [--rounds 3] [--passes N] [--rate 1gbit]
-                            [--workers 1] [--model mlp:256] [--json] [loopback] [line]
+                            [--workers 1] [--model mlp:256] [--json] [loopback] [link]
 
 loopback: bytes of a step on links, samples/s, test accuracy; 4 workers, 2 servers.
-line: bytes and time of a step if a link of --rate lies between the workers and the server. It needs
+link: bytes and time of a step if a link of --rate lies between the workers and the server. It needs
 root, for network namespaces.
 Each figure is median (least .. greatest) of the rounds; all codecs run in turn, within each round.
 """
@@ -20,7 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-import throttled_line  # noqa: E402
+import throttled_link  # noqa: E402
 
 CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "int8"),
           ("--compress", "onebit"), ("--compress", "topk:0.01"), ("--compress", "randomk:0.01"),
@@ -40,9 +40,9 @@ def on_loopback(programs, words):
         return report_of(home)
 
 
-def over_line(program, words, line, workers):
+def over_link(program, words, link, workers):
     """Runs the server on the first host and the workers on the second."""
-    return line.train([program, *words], "server:0", ",".join(f"worker:{i}" for i in range(workers)))
+    return link.train([program, *words], "server:0", ",".join(f"worker:{i}" for i in range(workers)))
 
 
 def figures(report, workers):
@@ -83,7 +83,7 @@ def measure(part, train, rounds, workers, as_json):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, line")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, link")
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--passes", type=int, help="default: 10 on loopback, 1 over the link")
@@ -92,8 +92,8 @@ def main():
     parser.add_argument("--model", default="mlp:256")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_intermixed_args()
-    if unknown := set(asked.parts) - {"loopback", "line"}:
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: loopback, line")
+    if unknown := set(asked.parts) - {"loopback", "link"}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: loopback, link")
     programs, data = asked.programs.resolve(), pathlib.Path(asked.data).resolve()
     common = ["--data", f"mnist:{data}/mnist", "--model", asked.model, "--batch", str(BATCH),
               "--lr", "0.2", "--sync", "asp"]
@@ -106,11 +106,11 @@ def main():
             print(f"loopback: {asked.passes or 10} passes, 4 workers, 2 servers, {asked.model}")
         measure("loopback", lambda more: on_loopback(programs, [*words(4, 2, 10), *more]),
                 asked.rounds, 4, asked.json)
-    if "line" in asked.parts or not asked.parts:
+    if "link" in asked.parts or not asked.parts:
         try:
-            line = throttled_line.ThrottledLine(asked.rate)
+            link = throttled_link.ThrottledLink(asked.rate)
         except OSError as why:
-            print(f"line: left out: no network namespaces here: {why}", file=sys.stderr)
+            print(f"link: left out: no network namespaces here: {why}", file=sys.stderr)
             return
         try:
             if not asked.json:
@@ -118,10 +118,10 @@ def main():
                       f"1 server, {asked.model}")
             base = words(asked.workers, 1, 1)
             program = programs / "async_sgd"
-            measure("line", lambda more: over_line(program, [*base, *more], line, asked.workers),
+            measure("link", lambda more: over_link(program, [*base, *more], link, asked.workers),
                     asked.rounds, asked.workers, asked.json)
         finally:
-            line.close()
+            link.close()
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 """Measures what local steps save and cost, by training on MNIST.
 
 usage: bench/training/local_steps.py PROGRAMS [--data DIR] [--rounds 3] [--rate 10mbit]
-                                     [loopback] [line]
+                                     [loopback] [link]
 
 loopback: accuracy, and bytes on links, of 4 workers that take 1, 10 or 100 local steps of 64
 samples, beside the plain run of as many samples.
-line: samples/s of a worker on a link of --rate to the server, divided by 64 / (c + b / H), with
+link: samples/s of a worker on a link of --rate to the server, divided by 64 / (c + b / H), with
 H = 100 and without local steps. Here c is the time of a local step without exchanges, and b the time
 of the bytes of an exchange, in both directions one after the other, at the measured rate of the
 link. It needs root, for network namespaces.
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 import compression
-import throttled_line
+import throttled_link
 from compression import spread
 
 BATCH = 64
@@ -84,22 +84,22 @@ def on_loopback(programs, data, rounds):
         print(f"  {name:<14}accuracy {accuracy}  MB on links {sent}", flush=True)
 
 
-def bytes_per_second(line):
+def bytes_per_second(link):
     """Returns the rate of one connection over the link."""
-    address = throttled_line.ADDRESSES[0]
+    address = throttled_link.ADDRESSES[0]
     receiver = subprocess.Popen(
-        [*line.prefixes[0], sys.executable, "-c", RECEIVER.format(address=address)],
+        [*link.prefixes[0], sys.executable, "-c", RECEIVER.format(address=address)],
         stdout=subprocess.PIPE, text=True)
     receiver.stdout.readline()
-    subprocess.run([*line.prefixes[1], sys.executable, "-c",
+    subprocess.run([*link.prefixes[1], sys.executable, "-c",
                     SENDER.format(address=address, count=PROBE_BYTES)], check=True,
                    timeout=PROBE_SECONDS_MAX)
     return float(receiver.communicate(timeout=PROBE_SECONDS_MAX)[0])
 
 
-def on_line(programs, mnist, rounds, line):
-    measured = bytes_per_second(line)
-    print(f"line: {measured:.0f} bytes/s measured; 1 worker, 1 server, asp, mlp:256")
+def on_link(programs, mnist, rounds, link):
+    measured = bytes_per_second(link)
+    print(f"link: {measured:.0f} bytes/s measured; 1 worker, 1 server, asp, mlp:256")
     common = ["--model", "mlp:256", "--sync", "asp", "--workers", "1", "--servers", "1"]
     cases = (("H = 100", programs / "local_steps", stepping(100), 100, 60_000),
              ("plain", programs / "async_sgd", [], 1, 1_920))
@@ -113,7 +113,7 @@ def on_line(programs, mnist, rounds, line):
                 calm = trained(programs / "local_steps",
                                [*common, "--data", f"mnist:{mnist}", "--threads",
                                 *stepping(900), "--epochs", "5"])
-                report = compression.over_line(program, [*words, "--seed", str(seed)], line, 1)
+                report = compression.over_link(program, [*words, "--seed", str(seed)], link, 1)
                 exchange = sum(report["wire_bytes"].values()) / report["pushes"]["acknowledged"]
                 seconds = BATCH / calm["samples_per_second"] + exchange / measured / steps
                 rates[name].append(report["samples_per_second"])
@@ -130,27 +130,27 @@ def on_line(programs, mnist, rounds, line):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, line")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, link")
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", default="10mbit", help="as tc(8) writes it")
     asked = parser.parse_intermixed_args()
-    if unknown := set(asked.parts) - {"loopback", "line"}:
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: loopback, line")
+    if unknown := set(asked.parts) - {"loopback", "link"}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: loopback, link")
     programs = asked.programs.resolve()
     mnist = pathlib.Path(asked.data).resolve() / "mnist"
     if "loopback" in asked.parts or not asked.parts:
         on_loopback(programs, ["--data", f"mnist:{mnist}", "--model", "mlp:256"], asked.rounds)
-    if "line" in asked.parts or not asked.parts:
+    if "link" in asked.parts or not asked.parts:
         try:
-            line = throttled_line.ThrottledLine(asked.rate)
+            link = throttled_link.ThrottledLink(asked.rate)
         except OSError as why:
-            print(f"line: left out: no network namespaces here: {why}", file=sys.stderr)
+            print(f"link: left out: no network namespaces here: {why}", file=sys.stderr)
             return
         try:
-            on_line(programs, mnist, asked.rounds, line)
+            on_link(programs, mnist, asked.rounds, link)
         finally:
-            line.close()
+            link.close()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import tempfile
 
 from compression import spread
 import machine_load
-import throttled_line
+import throttled_link
 
 ORDERS = {"1f1b": (), "fill-drain": ("--pipeline-order", "fill-drain")}
 AHEADS = {f"1f1b, ahead {n}": ("--pipeline-ahead", str(n)) for n in (2, 0)}
@@ -138,7 +138,7 @@ def predicted_rate(asked, case):
     return float(re.search(r"time of a batch .* (\d+) samples/s", done.stdout)[1])
 
 
-def over_link(asked, line, certificates):
+def over_link(asked, link, certificates):
     cases = [Case(2, way, options, micros, part_ms)
              for part_ms in asked.part_ms or [0.5, 1.5, 4]
              for micros in asked.micro_batches or [16, 32]
@@ -148,7 +148,7 @@ def over_link(asked, line, certificates):
     def measure(case):
         return batch_seconds(
             asked, case, samples_of(case) / predicted[case],
-            lambda words: line.train(words, "server:0,line:0", "line:1", ("--tls", certificates)))
+            lambda words: link.train(words, "server:0,line:0", "line:1", ("--tls", certificates)))
 
     found, load = in_rounds(asked, cases, measure)
     of_link = asked.mbit * 1e6 / 8 / (4 * WIDTH)
@@ -171,7 +171,7 @@ def over_link(asked, line, certificates):
 
 def link(asked):
     try:
-        line = throttled_line.ThrottledLine(f"{asked.mbit:g}mbit", BURST)
+        link = throttled_link.ThrottledLink(f"{asked.mbit:g}mbit", BURST)
     except OSError as why:
         print(f"SKIPPED: link: no network namespaces here: {why}")
         sys.exit(SKIPPED)
@@ -179,10 +179,10 @@ def link(asked):
         with tempfile.TemporaryDirectory(prefix="pipelines-") as folder:
             certificates = pathlib.Path(folder) / "certs"
             subprocess.run([asked.programs / "troupe", "certs", "--out", certificates, "--hosts",
-                            ",".join(throttled_line.ADDRESSES)], check=True, capture_output=True)
-            over_link(asked, line, certificates)
+                            ",".join(throttled_link.ADDRESSES)], check=True, capture_output=True)
+            over_link(asked, link, certificates)
     finally:
-        line.close()
+        link.close()
 
 
 def main():

@@ -41,7 +41,7 @@ def open_card(namespace, name):
     return opened[0]
 
 
-class BadLine:
+class BadLink:
     """Carries all packets between two hosts. Direction 0 is from the first host to the second."""
 
     def __init__(self, seed=1):

@@ -23,7 +23,7 @@ def run(*words):
         raise OSError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
-class ThrottledLine:
+class ThrottledLink:
     """Holds the hosts until close(). `rate` is as tc writes it: "1gbit". `burst`: the bucket, which
     passes at any rate after a pause. Commands that begin with `prefixes[i]` run on host i.
     """
