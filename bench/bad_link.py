@@ -65,10 +65,10 @@ class BadLink:
     def make_hosts(self):
         for host, name in enumerate(self.names):
             ip("netns", "add", name)
-            self.cards.append(open_card(name, f"line{host}"))
+            self.cards.append(open_card(name, f"link{host}"))
             ip("-n", name, "addr", "add", ADDRESSES[host], "peer", ADDRESSES[1 - host], "dev",
-               f"line{host}")
-            ip("-n", name, "link", "set", f"line{host}", "up")
+               f"link{host}")
+            ip("-n", name, "link", "set", f"link{host}", "up")
             ip("-n", name, "link", "set", "lo", "up")
 
     def remove_hosts(self):

@@ -33,7 +33,7 @@ BLOCK_SECONDS = 150  # On an idle machine a block takes at most 30 s; other test
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 VARIES = re.compile(r"^\[.*?\]|\d+ +samples/s")
 OF_A_MEMBER = re.compile(r"(?:worker|server|shard|chain|rank)[ :-]$")
-MEMBER = re.compile(OF_A_MEMBER.pattern.replace("$", r"\d+"))
+MEMBER = re.compile(r"(worker|server|actor|rank|shard|chain)[ :-](\d+)")
 REMARK = re.compile(r"<!-- (numbers vary|not run: \S.*) -->$")
 
 
@@ -118,14 +118,14 @@ def equal(shown, printed, vary=False):
 
 
 def missing(shown, printed, vary=False):
-    """The first line of `shown` that is not in `printed` behind the one before it; or None.
-    With `vary`, the one before it is the one of its member."""
+    """The first line of `shown` that is not in `printed` behind the one before it; or None. With
+    `vary`, only lines of one member keep their order, and so do lines without a member."""
     rests = {}
     for number, line in shown:
         if line.strip() in ("...", ""):
             continue
         member = MEMBER.search(line) if vary else None
-        rest = rests.setdefault(member and member[0], iter(printed))
+        rest = rests.setdefault(member and member.groups(), iter(printed))
         if not any(equal(line, x, vary) for x in rest):
             return number, line
     return None

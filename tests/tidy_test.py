@@ -62,7 +62,7 @@ TEST_LINES_MAX = 800
 COLUMNS_MAX = 100
 SLEEPING = (re.compile(r"\bsleep_(for|until)\b|\busleep\("),
             "sleeping is banned, wait for an event")
-# Programs whose purpose is to take time, and no processor.
+# Programs whose purpose is to wait.
 MAY_SLEEP = {"bench/training/pipeline_bench.cpp"}
 BANNED = [
     (re.compile(r"\bFIXME\b|TODO\(now\)"), "unfinished work, finish it or open an issue"),

@@ -258,8 +258,9 @@ void line_part::answered(std::uint64_t number, const result<reply>& what, time_p
         flow_.pulled(of, *this);
       }
     });
-  const auto why =
-    what ? failure{errc::malformed, "the store answers something else"} : what.error();
+  const auto why = what ? failure{errc::malformed, std::string{"the store's reply has no "}
+                                                     + (is_push ? "pushed" : "pulled")}
+                        : what.error();
   if (part_reaction_to(why.code) == part_reaction::end_job)
     return stop(why);
   flow_.failed(of, why.code, now);

@@ -194,7 +194,7 @@ KILLS = [runs.kill("server"), runs.kill("worker"), runs.kill("coordinator")]
 STOPS = [runs.stop("server", 0.5), runs.stop("server", 2.5), runs.stop("worker", 2),
          runs.stop("coordinator", 1)]
 DISKS = [runs.slow_disk, runs.failed_sync, runs.full_disk]
-LINES = [runs.slow_line, runs.unreliable_line, runs.cut(0, 1), runs.cut(0), runs.cut(1)]
+LINKS = [runs.slow_link, runs.unreliable_link, runs.cut(0, 1), runs.cut(0), runs.cut(1)]
 
 RUNNERS = {
     "sim": simulated,
@@ -205,7 +205,7 @@ RUNNERS = {
     "fuzz": fuzz,
     "counting": counting("counting", 70, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize]),
     "counting, one replica": counting("lost", 30, [runs.kill_all_servers, *KILLS], replicas=1),
-    "counting, bad link": counting("link", 45, LINES, hosts=2),
+    "counting, bad link": counting("link", 45, LINKS, hosts=2),
     "training": training("training", 30, [*KILLS, *STOPS, *DISKS, runs.strangers, runs.resize,
                                           runs.kill_all_servers]),
     "training, resumed": resumed,

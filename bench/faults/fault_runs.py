@@ -284,7 +284,7 @@ def cut(*directions):
     return fault
 
 
-def slow_line(job):
+def slow_link(job):
     before = job.link.counts["delayed"]
     job.link.delay_s, job.link.jitter_s, job.link.bytes_per_s = 0.02, 0.004, 4e6
     time.sleep(4)
@@ -294,7 +294,7 @@ def slow_line(job):
     job.heal()
 
 
-def unreliable_line(job):
+def unreliable_link(job):
     before = job.link.counts.copy()
     job.link.loss, job.link.repetition, job.link.jitter_s = 0.01, 0.02, 0.002
     time.sleep(4)

@@ -13,14 +13,15 @@ distance: how far the copies of all peers are apart when a run of some epochs ha
 of the norm of their mean, as the collector logs it. Each step takes 5 ms longer, so that peers find
 neighbours that are free. Copies of a running job are of different times, so they do not count.
 straggler: steps of the other workers in a second if worker 3 needs 50 ms more in each step, over
-those without a straggler, in virtual time. They are all steps but those of the straggler, which
-takes one step in the time of a usual step and 50 ms. All-reduce has neither --simulate nor --slow;
+those without a straggler, in virtual time. A report counts the steps of all workers. Those of the
+straggler are computed and subtracted: one in the time of a usual step and 50 ms. All-reduce has neither --simulate nor --slow;
 its workers wait for each other as those of bsp do.
-seconds: time of training over the steps of a peer, of 2 peers with 1 MB and 40 MB of parameters. In
-rows with sockets a limit of file sizes takes away the memory that processes share. The sums of
-all-reduce then go over links, and the payloads of all links through sockets.
+seconds: time of a step of 2 peers with 1 MB and 40 MB of parameters: the time of training divided by
+the steps of a peer. In rows with sockets a limit of file sizes takes away the memory that processes
+share. The sums of all-reduce then go over links, and the payloads of all links through sockets. The
+logs of all-reduce are checked for that; those of gossip say nothing of it.
 Rounds have other seeds. Accuracies are mean (deviation), other figures median (least .. greatest)
-of the rounds. --quick shows in seconds that all parts work; its figures say nothing.
+of the rounds. --quick shows in seconds that all cases work; its figures say nothing.
 """
 import argparse
 import collections
@@ -30,6 +31,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 
 import compression
@@ -43,6 +45,7 @@ GRAPHS = ("ring", "torus", "exponential", "complete")
 MIXINGS = ("each_step", "pairwise")
 TRAINING = ("--model", "mlp:64", "--batch", 16, "--lr", 0.3)
 RUN_SECONDS_MAX = 600
+SKIPPED = 77
 
 DISTANCE_PEERS, PACE_MS = 8, 5
 MEAN = re.compile(r"mean of (\d+) copies with (\d+) batches; their distance is ([\d.]+)")
@@ -228,32 +231,35 @@ def seconds(plan):
             print(f"\n{size.name}: {machine_load.text(load)}\n", flush=True)
 
 
-PARTS = {x.__name__: x for x in (accuracy, distance, straggler, seconds)}
+CASES = {x.__name__: x for x in (accuracy, distance, straggler, seconds)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one short round, at any load")
     machine_load.declare(parser)
     asked = parser.parse_intermixed_args()
-    if unknown := set(asked.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
-    parts = asked.parts or list(PARTS)
+    if unknown := set(asked.cases) - set(CASES):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; known: {', '.join(CASES)}")
+    cases = asked.cases or list(CASES)
     programs = asked.programs.resolve()
     data = pathlib.Path(asked.data).resolve() / "optdigits"
+    if not (data / TRAIN).exists():
+        print(f"SKIPPED: no {data / TRAIN}: name the folder of the data sets by --data")
+        sys.exit(SKIPPED)
     if asked.quick:
         plan = Plan(programs, data, 1, (4,), 1, (1,), 1, [SIZES[0]._replace(epochs=1)], True)
     else:
         plan = Plan(programs, data, asked.rounds, (4, 8), 20, (1, 2, 5, 10, 20), 40, SIZES,
                     asked.any_load)
-    if "seconds" in parts:
+    if "seconds" in cases:
         machine_load.require_quiet_machine(plan.any_load)
-    for name in parts:
-        PARTS[name](plan)
+    for name in cases:
+        CASES[name](plan)
         print(flush=True)
 
 

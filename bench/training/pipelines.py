@@ -9,8 +9,8 @@ micro-batch, and as long for its backward.
 idle: the share of a batch's time in which a part does not compute, with both orders, on one host.
 Beside it is (P - 1) / (M + P - 1), that of P parts and M micro-batches on links without delay.
 link: samples/s of 2 parts on two hosts, with TLS on a link of --mbit. Beside them are their ratio to
-the least of two bounds, and the prediction of `troupe plan`. The bounds are the parts' pace, and the
-link's rate / bytes of a sample. It needs root, for network namespaces.
+the smaller of two bounds, and the prediction of `troupe plan`. The bounds are the parts' pace, and
+the link's rate / bytes of a sample. It needs root, for network namespaces.
 The time of a batch is from its first computation to that of the next batch. The first two batches
 do not count. Each figure is median (least .. greatest) of the rounds; cases run in turn, within
 each round.
@@ -27,6 +27,7 @@ import sys
 import tempfile
 
 from compression import spread
+# These lie in a folder that compression adds.
 import machine_load
 import throttled_link
 
@@ -134,7 +135,8 @@ def predicted_rate(asked, case):
     words = [asked.programs / "troupe", "plan", "--parts", f"{part}/{part},{part}/{part}",
              "--batch", samples, "--micro-batches", case.micros, "--activations",
              4 * WIDTH * samples, "--network", f"{asked.mbit:g}Mbit/s", *case.options]
-    done = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
+    done = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True,
+                          timeout=throttled_link.RUN_SECONDS_MAX)
     return float(re.search(r"time of a batch .* (\d+) samples/s", done.stdout)[1])
 
 
@@ -169,7 +171,7 @@ def over_link(asked, link, certificates):
     sys.stdout.flush()
 
 
-def link(asked):
+def on_two_hosts(asked):
     try:
         link = throttled_link.ThrottledLink(f"{asked.mbit:g}mbit", BURST)
     except OSError as why:
@@ -179,18 +181,18 @@ def link(asked):
         with tempfile.TemporaryDirectory(prefix="pipelines-") as folder:
             certificates = pathlib.Path(folder) / "certs"
             subprocess.run([asked.programs / "troupe", "certs", "--out", certificates, "--hosts",
-                            ",".join(throttled_link.ADDRESSES)], check=True, capture_output=True)
+                            ",".join(throttled_link.ADDRESSES)], check=True, capture_output=True,
+                           timeout=throttled_link.RUN_SECONDS_MAX)
             over_link(asked, link, certificates)
     finally:
         link.close()
 
 
 def main():
-    cases = {"idle": idle, "link": link}
+    cases = {"idle": idle, "link": on_two_hosts}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
-    parser.add_argument("cases", nargs="*", choices=[*cases, []], default=[],
-                        metavar="CASE", help="idle, link; default: both")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="idle, link; default: both")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="of a run, about")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -202,6 +204,8 @@ def main():
     parser.add_argument("--mbit", type=float, default=100, help="link: its rate, Mbit/s")
     machine_load.declare(parser)
     asked = parser.parse_intermixed_args()
+    if unknown := set(asked.cases) - set(cases):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; known: {', '.join(cases)}")
     asked.programs = asked.programs.resolve()
     machine_load.require_quiet_machine(asked.any_load)
     for case in asked.cases or cases:

@@ -30,13 +30,11 @@ layers::layers(std::vector<std::uint32_t> widths, std::size_t first, std::size_t
   openblas_set_num_threads(1); // Other parts compute on the other cores.
 }
 
-/// Computes the outputs of all layers of this part, which it keeps for backward().
-layers::outputs& layers::compute(const troupe::micro_batch& micro, troupe::const_tensors values,
-                                 std::span<const float> in) {
+/// Computes the outputs of all layers of this part.
+layers::outputs layers::compute(const troupe::micro_batch& micro, troupe::const_tensors values,
+                                std::span<const float> in) {
   const auto rows = micro.samples.size();
-  kept_.resize(micro.count);
-  auto& all = kept_[micro.number];
-  all.resize(last_ - first_ + 1);
+  outputs all(last_ - first_ + 1);
   all[0].resize(rows * widths_[first_]);
   if (first_ == 0)
     async_sgd::gather(data_->train, data_->features, micro.samples, all[0]);
@@ -60,8 +58,9 @@ void layers::forward(const troupe::micro_batch& micro, troupe::const_tensors val
                      std::span<const float> in, troupe::part_output& out) {
   if (has_loss())
     return; // backward() follows, and computes all.
-  const auto& all = compute(micro, values, in);
+  auto all = compute(micro, values, in);
   std::ranges::copy(all.back(), out.of_width(widths_[last_]).begin());
+  kept_[micro.number] = std::move(all);
 }
 
 /// Turns logits into d(mean loss)/d(logits). Returns the mean loss.
@@ -84,7 +83,7 @@ double layers::delta_of_loss(const troupe::micro_batch& micro, std::vector<float
 double layers::backward(const troupe::micro_batch& micro, troupe::const_tensors values,
                         std::span<const float> in, std::span<const float> out_gradient,
                         troupe::mutable_tensors gradients, std::span<float> in_gradient) {
-  auto& all = has_loss() ? compute(micro, values, in) : kept_[micro.number];
+  auto all = has_loss() ? compute(micro, values, in) : std::move(kept_[micro.number]);
   const auto rows = micro.samples.size();
   double loss = 0.0;
   std::vector<float> delta;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -28,14 +29,14 @@ private:
   using outputs = std::vector<std::vector<float>>; ///< [0]: the input; then one for each layer.
 
   bool has_loss() const { return last_ + 1 == widths_.size(); }
-  outputs& compute(const troupe::micro_batch& micro, troupe::const_tensors values,
-                   std::span<const float> in);
+  outputs compute(const troupe::micro_batch& micro, troupe::const_tensors values,
+                  std::span<const float> in);
   double delta_of_loss(const troupe::micro_batch& micro, std::vector<float>& all_logits);
 
   std::vector<std::uint32_t> widths_;
   std::size_t first_, last_;
   std::shared_ptr<const async_sgd::dataset> data_;
-  std::vector<outputs> kept_; ///< For each micro-batch of a batch.
+  std::map<std::uint32_t, outputs> kept_; ///< From forward() to backward(), by micro-batch.
 };
 
 } // namespace pipeline

@@ -434,8 +434,8 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   bool began = batches().cursor().value > 0;
   for (const auto& shard : shards_.all())
     began = began || shard.report.applied.end().value > 0;
-  if (!workers_.any_has_worked())
-    workers_.batches().no_worker_is_older();
+  if (workers_.all().size() >= workers_.expected() && !workers_.any_has_worked())
+    batches().redo_unknown();
   shards_.begin_audit();
   if (began)
     begin_training(now, effects);

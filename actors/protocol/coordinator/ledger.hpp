@@ -99,8 +99,8 @@ public:
   /// Settles, then queues each batch below cursor() that is neither applied, queued nor leased.
   /// `trust` says which finished batches it leaves alone. Returns how many were queued.
   std::uint64_t audit(const batch_set& applied, audit_trust trust);
-  /// Notes that no worker of an earlier term lives: unknown batches are to be redone.
-  void no_worker_is_older() { options_.unknown_is_finished = false; }
+  /// Redoes unknown batches from now on: no living worker has one in its copy.
+  void redo_unknown() { options_.unknown_is_finished = false; }
   /// Begins a new history: only the batches of `applied` are applied, and no worker holds a batch.
   void roll_back(const batch_set& applied);
 

@@ -104,7 +104,7 @@ public:
   /// Returns the number of changes of the workers in servers' desired states.
   std::uint64_t roster() const { return roster_; }
   straggler_measure measure_of(worker_id worker) const;
-  /// Returns whether some worker's process has computed a batch.
+  /// Returns whether the process of a present worker has computed a batch.
   bool any_has_worked() const;
   ledger& batches() { return ledger_; }
   const ledger& batches() const { return ledger_; }

@@ -16,12 +16,12 @@ const char* to_string(part_word::kind which) {
   switch (which) {
   case part_word::kind::greet: return "greet";
   case part_word::kind::begin: return "begin";
-  case part_word::kind::drop: return "drop";
   case part_word::kind::forward: return "forward";
   case part_word::kind::backward: return "backward";
   case part_word::kind::applied: return "applied";
   case part_word::kind::ready: return "ready";
   case part_word::kind::broken: return "broken";
+  case part_word::kind::drop: return "drop";
   }
   return "unknown";
 }

@@ -38,12 +38,12 @@ struct part_word {
   enum class kind : std::uint8_t {
     greet,    ///< Down. Begins a meeting. The part below drops its attempt, and says how it is.
     begin,    ///< Down. Begins an attempt with `step`, and ends any earlier one.
-    drop,     ///< Down. Ends the attempt, which is not to be done.
     forward,  ///< Down. Brings the activations of a micro-batch.
     backward, ///< Up. Brings the gradient of a micro-batch's input.
     applied,  ///< Up. All parts from here down have applied the batch, whose loss is `loss`.
     ready,    ///< Up. The line from here down is whole, and this part has no attempt.
     broken,   ///< Up. The line from here down is not whole, and this part has no attempt.
+    drop,     ///< Down. Ends the attempt, which is not to be done.
   };
   kind what = kind::greet;
   std::uint32_t micro = 0; ///< Of forward and backward: which micro-batch.
@@ -107,7 +107,8 @@ constexpr std::chrono::milliseconds part_retry_pause{100};
 /// Says what a later part does when its pull or its push has failed.
 enum class part_reaction : std::uint8_t {
   try_again,
-  wait, ///< The worker has been replaced: no answer will be better, and the attempt ends soon.
+  wait, ///< The worker has been replaced, so servers refuse each further request. `begin`, `drop`
+        ///< or a loss ends the attempt.
   end_job,
 };
 part_reaction part_reaction_to(errc code);
@@ -119,8 +120,9 @@ part_reaction part_reaction_to(errc code);
 /// that is joined with the part below greets it, with the number of a new meeting. The part below
 /// says `ready` or `broken`, with that number, and says so again after each loss of its own and
 /// each change. So `ready` means: begin anew. Any `lost`, `ready` or `broken` ends an attempt that
-/// still needs that neighbour. A part that ends an attempt says `drop` to the part below. The first
-/// part begins an attempt when the line is whole.
+/// still needs that neighbour. A part that ends an attempt before it is done says `drop` to
+/// the part below, if it still needs that part. The first part begins an attempt when the line is
+/// whole.
 ///
 /// Words of an earlier attempt may come from below after the next one has begun. So words count if
 /// they name the present attempt.
@@ -164,7 +166,8 @@ public:
   void computed_backward(double loss, part_effects& out);
   /// The tables of this part have the batch: the push was applied, or is a duplicate.
   void pushed(const part_attempt& of, part_effects& out);
-  /// The pull or the push that is under way has failed. Requires: the job does not end.
+  /// The pull or the push that is under way has failed. Requires: part_reaction_to(why) is not
+  /// `end_job`.
   void failed(const part_attempt& of, errc why, time_point now);
   /// Tries again what failed. Call it at least each 20 ms.
   void tick(time_point now, part_effects& out);

@@ -47,19 +47,20 @@ protected:
     std::uint64_t delay_us_max = 1000;
     time_point last{0}; ///< Arrival of the last word.
   };
-  /// Rates are for each second, over all lanes.
   struct lane_faults {
-    double break_rate = 0, renew_rate = 0, connect_failure = 0;
-    std::uint64_t delay_us_max = 1000;
+    double break_rate = 0, renew_rate = 0; ///< For each second, over all lanes.
+    double connect_failure = 0;            ///< Probability.
+    std::uint64_t delay_us_max = 1000;     ///< Of a word.
   };
 
   // -- a world --
   /// Returns the newest process of a place.
   virtual end& end_at(std::uint32_t where) = 0;
-  /// Both lanes of a neighbour are joined, or one of them is lost.
+  /// Is called when both lanes of a neighbour are joined.
   virtual void joined(end& at, std::uint32_t neighbour) = 0;
+  /// Is called when one lane to or from a neighbour is lost.
   virtual void lost(end& at, std::uint32_t neighbour) = 0;
-  /// A lane is broken, or lost at one of its ends.
+  /// Is called when a lane breaks, or is renewed at one end.
   virtual void failed(const lane& /*which*/) {}
 
   /// Adds a lane, before the first process starts.
@@ -68,7 +69,8 @@ protected:
   const lane_tally& lanes_counted() const { return tally_; }
 
   // -- processes --
-  /// Lets something happen at a process, unless it has died. While it stands still, that waits.
+  /// Lets something happen at a process, unless it has died. The call waits while the
+  /// process stands still.
   void post_to(const end& who, time_point when, std::function<void()> what);
   void pause(end& who, milliseconds time);
   /// Breaks the lanes of a process that has died. Others hear of it soon, or only after seconds if

@@ -205,7 +205,7 @@ void pipeline_world::inject_faults() {
     pause(other, pick_ms(5, chance(0.7) ? 100 : 1000));
 }
 
-/// Takes leases away, also for a while in the quiet: then a line may have no batch after that one.
+/// Takes leases away, also at the begin of the quiet, so that a line may drop its last batch.
 void pipeline_world::take_leases() {
   const double seconds = std::chrono::duration<double>(pipeline_tick_interval).count();
   const auto line = static_cast<std::uint32_t>(pick(0, lines_.size() - 1));

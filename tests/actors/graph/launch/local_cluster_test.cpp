@@ -95,7 +95,7 @@ TEST_CASE("the end of a cluster waits for actors that are within a call") {
   CHECK(begun.get_future().wait_for(30s) == std::future_status::ready);
 }
 
-TEST_CASE("a part of a line that is within a call when the cluster ends has its notes") {
+TEST_CASE("notes live as long as a part that is within a call") {
   static std::promise<void> begun;
   static std::atomic<int> noted = 0;
   struct zeros final : part {
