@@ -102,12 +102,14 @@ class Gossip(cluster.ClusterTest):
         again, run = export_of("completed", "--workers", 3, "--epochs", EPOCHS, "--resume")
         self.assertEqual(again, first)
         self.assertEqual(run.report["pushes"]["sent"], 0)
-        # A third epoch, with another graph and another way of mixing.
+        # More epochs, with another graph and another way of mixing. After one of them the accuracy
+        # still changes by some points from batch to batch.
+        more_epochs = 4
         more, run = export_of("longer", "--workers", 6, "--neighbours", "torus", "--mixing",
-                              "each_step", "--epochs", EPOCHS + 1, "--resume")
+                              "each_step", "--epochs", EPOCHS + more_epochs, "--resume")
         self.assertNotEqual(more, first)
-        self.assertEqual(run.report["pushes"]["sent"], BATCHES // EPOCHS)
-        self.assert_learnt(run, BATCHES + BATCHES // EPOCHS)
+        self.assertEqual(run.report["pushes"]["sent"], more_epochs * BATCHES // EPOCHS)
+        self.assert_learnt(run, BATCHES + more_epochs * BATCHES // EPOCHS)
 
     def test_other_ways(self):
         for mode in ("--threads", "--simulate"):
