@@ -13,9 +13,9 @@ distance: how far the copies of all peers are apart when a run of some epochs ha
 of the norm of their mean, as the collector logs it. Each step takes 5 ms longer, so that peers find
 neighbours that are free. Copies of a running job are of different times, so they do not count.
 straggler: steps of the other workers in a second if worker 3 needs 50 ms more in each step, over
-those without a straggler, in virtual time. A report counts the steps of all workers. Those of the
-straggler are computed and subtracted: one in the time of a usual step and 50 ms. All-reduce has neither --simulate nor --slow;
-its workers wait for each other as those of bsp do.
+those without a straggler, in virtual time. A report counts the steps of all workers. The straggler
+takes one in the time of a usual step and 50 ms, and its steps are subtracted. All-reduce has neither
+--simulate nor --slow; its workers wait for each other as those of bsp do.
 seconds: time of a step of 2 peers with 1 MB and 40 MB of parameters: the time of training divided by
 the steps of a peer. In rows with sockets a limit of file sizes takes away the memory that processes
 share. The sums of all-reduce then go over links, and the payloads of all links through sockets. The

@@ -81,7 +81,7 @@ duration milliseconds(double count) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t parts = 2, batches = 10, width = 256, tables = 1, elements = 16;
+  std::uint64_t parts = 2, batches = 10, width = 256;
   double forward_ms = 20, backward_ms = 20;
   std::string begins;
   troupe::run_options defaults;
@@ -94,8 +94,6 @@ int main(int argc, char** argv) {
                  10'000);
   program.option("--backward-ms", backward_ms, "Milliseconds of its backward", 0, 10'000);
   program.option("--width", width, "Floats between two parts for each sample", 1, 1'000'000);
-  program.option("--tables", tables, "Tables of each part", 1, 10'000);
-  program.option("--elements", elements, "Floats of each table", 1, 100'000'000);
   program.option("--begins", begins,
                  "Append the time at which each batch begins to this file, ns (default: none)");
 
@@ -103,14 +101,11 @@ int main(int argc, char** argv) {
     std::vector<troupe::table_spec> all;
     std::vector<troupe::part_spec> line;
     for (std::uint64_t i = 0; i < parts; ++i) {
-      std::vector<std::string> own;
-      for (std::uint64_t k = 0; k < tables; ++k) {
-        own.push_back(fmt::format("w{}_{}", i, k));
-        all.push_back({.name = own.back(), .shape = {elements}});
-      }
+      const auto name = fmt::format("w{}", i);
+      all.push_back({.name = name, .shape = {16}});
       const part_plan plan{milliseconds(forward_ms), milliseconds(backward_ms),
                            i + 1 == parts ? 0 : width, i == 0 ? begins : ""};
-      line.push_back({own, [plan] { return std::make_unique<waiting_part>(plan); }});
+      line.push_back({{name}, [plan] { return std::make_unique<waiting_part>(plan); }});
     }
     troupe::graph g;
     auto store = g.add("model", options.store(all));

@@ -81,7 +81,8 @@ def batch_seconds(asked, case, expected, train):
 
 def on_this_host(words):
     with tempfile.TemporaryDirectory(prefix="pipelines-") as home:
-        done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False,
+                              timeout=throttled_link.RUN_SECONDS_MAX)
     if done.returncode != 0:
         raise RuntimeError(f"status {done.returncode}: {' '.join(words)}\n{done.stderr[-2000:]}")
 

@@ -229,6 +229,11 @@ void worker_admission::set_stage(worker_state& worker, admission_stage to) {
   ++roster_;
 }
 
+bool worker_admission::any_has_worked() const {
+  return std::ranges::any_of(
+    workers_, [](const auto& x) { return x.second.report.counters.batches_computed > 0; });
+}
+
 // -- leases -------------------------------------------------------------------------------------
 
 /// Returns whether a worker without work can get some.
@@ -352,11 +357,6 @@ time_point worker_admission::step_time(worker_id worker, time_point now) const {
 }
 
 // -- stragglers ---------------------------------------------------------------------------------
-
-bool worker_admission::any_has_worked() const {
-  return std::ranges::any_of(
-    workers_, [](const auto& x) { return x.second.report.counters.batches_computed > 0; });
-}
 
 straggler_measure worker_admission::measure_of(worker_id worker) const {
   return detector_ ? detector_->measure(worker) : straggler_measure::full;
